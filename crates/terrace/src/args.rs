@@ -6,38 +6,28 @@
 pub mod choice;
 pub mod classic;
 pub mod compare;
-pub mod compute;
 pub mod explain;
 pub mod export;
-pub mod faults;
-pub mod form;
 pub mod hog;
 pub mod import;
-pub mod iolat;
 pub mod lab;
-pub mod mark;
-pub mod memcpy;
-pub mod memlat;
+pub mod measure;
 pub mod moment;
-pub mod probe;
 pub mod proof;
 pub mod ramdisk;
 pub mod record;
 mod refusal;
 pub mod run;
-pub mod seqio;
+pub mod shared;
 pub mod survey;
-pub mod target;
 pub mod top;
-pub mod undo;
 pub mod value;
 pub mod view;
 pub mod warm;
-pub mod watch;
 pub mod words;
 
 use crate::error::Error;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 /// Exit codes, units and environment; shown by `--help` and the manual.
@@ -156,7 +146,7 @@ pub enum Command {
     /// differs most. It says what moved between two runs; it never says that the claim is proven.
     Proof(proof::ProofArgs),
     /// Add a mark to every running recording of this user
-    Mark(mark::MarkArgs),
+    Mark(MarkArgs),
     /// Write a recording as CSV, JSON, a trace or a recording to share
     ///
     /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the
@@ -172,7 +162,7 @@ pub enum Command {
     ///
     /// A run restores its own changes at its end. A journal lists what a crash left, and this
     /// restores it, unless a run still needs it or another program has changed it since.
-    Undo(undo::UndoArgs),
+    Undo(UndoArgs),
     /// Make memory short on purpose, and say what was evicted
     ///
     /// Starts processes that allocate memory, touch every page of it and end, as in the recovery
@@ -242,37 +232,51 @@ pub enum Probe {
     /// Runs all methods in turn, A/B/A/B, and verifies each copy. Says which method is fastest at
     /// each size, and what the C library leaves unused. A copied byte counts once; the bytes that
     /// cross the memory bus are a column of their own.
-    Memcpy(memcpy::MemcpyArgs),
+    Memcpy(measure::MemcpyArgs),
     /// How long a dependent load takes, at each size of buffer
     ///
     /// Follows a chain of pointers through a buffer, so that each load waits for the one before.
     /// Finds the real edges of the caches beside what the system claims, and splits the time of
     /// main memory into the memory and the page walk.
-    Memlat(memlat::MemlatArgs),
+    Memlat(measure::MemlatArgs),
     /// What the first touch of memory costs
     ///
     /// Maps new memory and times each first touch. Finds memory that the host has not backed yet (a
     /// second, slower mode), and how soon freed memory is slow again. Never takes more than a
     /// quarter of the available memory.
-    Faults(faults::FaultsArgs),
+    Faults(measure::FaultsArgs),
     /// How fast the processor computes without memory: the control
     ///
     /// Iterates one point of the Mandelbrot set in double precision, as the control of 2001 did. If
     /// a memory figure differs between two machines and this one does not, the cause is the memory.
-    Compute(compute::ComputeArgs),
+    Compute(measure::ComputeArgs),
     /// How long one storage request takes, one at a time (as ioping)
     ///
     /// PATH is a directory, a file or a block device. In a directory, a scratch file without a name
     /// is made, filled with incompressible data, and removed afterwards; files and devices are only
     /// read. The kernel's counters show what served the requests: the page cache, RAM or the
     /// device.
-    Iolat(iolat::IolatArgs),
+    Iolat(measure::IolatArgs),
     /// How fast a file is written and read in sequence (what people use dd for)
     ///
     /// In a directory: writes a scratch file of incompressible data, syncs it, reads it cold, reads
     /// it from the page cache. The scratch file has no name and is removed afterwards. A file or a
     /// block device is only read.
-    Seqio(seqio::SeqioArgs),
+    Seqio(measure::SeqioArgs),
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct MarkArgs {
+    /// Its words
+    #[arg(value_name = "TEXT", required = true, num_args = 1..)]
+    pub text: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct UndoArgs {
+    /// Only list what would be put back
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// A parsed command line.

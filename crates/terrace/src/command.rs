@@ -5,7 +5,6 @@
 
 mod classic;
 mod compare;
-mod completions;
 mod cost;
 mod deliver;
 mod explain;
@@ -21,7 +20,6 @@ mod manual;
 mod mark;
 mod measure;
 mod page;
-mod plan;
 mod proof;
 mod ramdisk;
 mod random;
@@ -79,7 +77,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::LabProcess { process } => ("lab-process", lab::process(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::Manual => ("manual", manual::print()),
-        Command::Completions { shell } => ("completions", completions::print(*shell)),
+        Command::Completions { shell } => ("completions", manual::print_completions(*shell)),
     };
     outcome.map_err(|error| if_interrupted(error).during(name))
 }

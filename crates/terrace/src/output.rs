@@ -1,7 +1,7 @@
 //! The only place that prints: standard output, standard error, and the file of `-o`.
 //!
 //! Results become text (`human`, `survey`), JSON or CSV first, by pure functions; a
-//! [`Target`] then takes the whole text at once.
+//! [`OutputTarget`] then takes the whole text at once.
 
 pub mod clean;
 pub mod compare;
@@ -26,7 +26,7 @@ pub mod verdict;
 pub mod warm;
 
 pub use report::Report;
-pub use target::{Target, Written};
+pub use target::{OutputTarget, Written};
 pub use terminal::{Page, wants_colour};
 
 use crate::error::Error;
@@ -35,7 +35,7 @@ use std::io::Write;
 
 /// Prints a text that is no result: help, the version, the manual.
 pub fn show(text: &str) -> Exit {
-    match Target::standard().write(text) {
+    match OutputTarget::standard().write(text) {
         Ok(_) => Exit::Done,
         Err(error) => complain(&error),
     }

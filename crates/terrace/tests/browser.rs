@@ -81,8 +81,8 @@ fn results_in_turn(url: &str, screen: &Screen, steps: &Value) -> Option<Vec<Valu
     let text = String::from_utf8_lossy(&output.stdout);
     let seen: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{output:?}"));
     assert_eq!(seen["complaints"], json!([]), "{seen}");
-    let opened = steps.as_array().unwrap().iter().filter(|step| step[0] == "open");
-    let opened = opened.filter_map(|step| step[1].as_str());
+    let openings = steps.as_array().unwrap().iter().filter(|step| step[0] == "open");
+    let opened = openings.filter_map(|step| step[1].as_str());
     let pages: Vec<&str> = opened.chain([url, "blob:"]).collect();
     for request in seen["requests"].as_array().unwrap() {
         let address = request.as_str().unwrap();
@@ -258,8 +258,8 @@ fn how_long_requests_took_is_one_chart_of_three_lines() {
         };
         Some(number.parse::<f64>().ok()? * factor)
     };
-    let rows = results[2].as_array().unwrap().iter();
-    let rows: Vec<Vec<f64>> = rows
+    let table = results[2].as_array().unwrap().iter();
+    let rows: Vec<Vec<f64>> = table
         .map(|row| row.as_array().unwrap().iter().filter_map(time).collect())
         .filter(|row: &Vec<f64>| !row.is_empty())
         .collect();
@@ -528,8 +528,8 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
     let Some(results) = results(&format!("file://{}", page.display()), &WIDE, &steps) else {
         return;
     };
-    let seen = recorded["tiers"].as_array().unwrap().iter();
-    let seen = seen.filter(|tier| !tier["latency_ns"].is_null());
+    let tiers = recorded["tiers"].as_array().unwrap().iter();
+    let seen = tiers.filter(|tier| !tier["latency_ns"].is_null());
     assert_eq!(results[0], json!(seen.count()));
     assert_eq!(results[1], "level-3");
     let text = results[2].as_str().unwrap();
@@ -564,8 +564,8 @@ fn the_first_screen_alone_names_the_cause() {
     let files = files.map(|entry| entry.unwrap().path());
     assert_eq!(files.filter(is_recording).count(), NAMED.len());
     let directory = TempDir::new();
-    let pages = NAMED.iter().map(|(name, ..)| page_file(&directory, &[&fixture(name)]));
-    let pages: Vec<String> = pages.collect();
+    let page = |(name, ..): &(&str, &[&str], &str)| page_file(&directory, &[&fixture(name)]);
+    let pages: Vec<String> = NAMED.iter().map(page).collect();
     let mut steps = Vec::new();
     for (width, height) in [(1280, 800), (400, 800)] {
         steps.push(json!(["size", width, height]));

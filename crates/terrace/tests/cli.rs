@@ -360,8 +360,8 @@ fn an_ordinary_user_may_not_write_everywhere() {
 #[test]
 fn the_host_is_named_in_json_only_when_asked() {
     // A shorter budget can end before the first trial on a busy machine.
-    let named = terrace("measure compute --budget 2s --json --host-name").done();
-    let named: serde_json::Value = serde_json::from_str(&named).unwrap();
+    let text = terrace("measure compute --budget 2s --json --host-name").done();
+    let named: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(named["machine"]["host"].is_string());
 }
 
@@ -409,8 +409,8 @@ fn every_option_is_in_the_documentation() {
         let words = help.split_whitespace().map(|word| word.trim_end_matches([',', ']', ')']));
         for option in words.filter(|word| word.starts_with("--")) {
             let shared = DOCUMENT.split("## `terrace").next().unwrap();
-            let known = |text: &str| text.contains(&format!("`{option}"));
-            let known = known(section) || known(shared) || section.contains(&format!(", {option}"));
+            let is_in = |text: &str| text.contains(&format!("`{option}"));
+            let known = is_in(section) || is_in(shared) || section.contains(&format!(", {option}"));
             assert!(known, "{command}: {option} is not documented");
         }
     }

@@ -37,8 +37,8 @@ fn valid(text: &str) -> Value {
 /// `run --against second` with these options; the comparison, the exit status must be 0.
 #[track_caller]
 fn against(directory: &TempDir, second: &str, options: &[&str], first: &[&str]) -> Value {
-    let json = directory.join("comparison.json");
-    let json = json.to_str().unwrap();
+    let file = directory.join("comparison.json");
+    let json = file.to_str().unwrap();
     let all = [&["--against", second, "--json", json, "--quiet"], options].concat();
     let ran = run(run_command(&all, first));
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -92,16 +92,16 @@ fn real_reads_are_named_as_the_cause() {
     if !works.is_ok_and(|status| status.success()) {
         return skip("a file system with direct I/O");
     }
-    let cached = reads(&file, "");
-    let cached: Vec<&str> = cached.iter().map(String::as_str).collect();
+    let words = reads(&file, "");
+    let cached: Vec<&str> = words.iter().map(String::as_str).collect();
     let kept = directory.join("x.trec");
     let options = ["--runs", "6", "--force", "-o", kept.to_str().unwrap()];
     let mut tries = (0..TRIES).map(|_| against(&directory, &direct.join(" "), &options, &cached));
     if !sees_the_device(&against(&directory, &direct.join(" "), &options, &cached)) {
         return skip("delay accounting or events, to see who waits for a device");
     }
-    let report = tries.find(blames_the_device);
-    let report = report.expect("no comparison blamed the device");
+    let blaming = tries.find(blames_the_device);
+    let report = blaming.expect("no comparison blamed the device");
     let sentence = report["sentence"].as_str().unwrap();
     assert!(sentence.contains("of that, ") && sentence.contains("block I/O"), "{sentence}");
     again_from_files(&directory, &report);
@@ -111,8 +111,8 @@ fn real_reads_are_named_as_the_cause() {
 /// does not; Markdown.
 fn again_from_files(directory: &TempDir, report: &Value) {
     let files = |side: &str| {
-        let names = (1..=6).map(|run| directory.join(format!("x.{side}.{run}.trec")));
-        let names: Vec<String> = names.map(|path| path.display().to_string()).collect();
+        let paths = (1..=6).map(|run| directory.join(format!("x.{side}.{run}.trec")));
+        let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
         names.join(" ")
     };
     let (first, second) = (files("first"), files("second"));
@@ -145,11 +145,11 @@ fn a_command_does_not_differ_from_itself_and_a_longer_one_does() {
     // One run that the host holds up leaves six against six unproven.
     let mut tries =
         (0..TRIES).map(|_| against(&directory, "sleep 0.5", &options, &["sleep", "0.05"]));
-    let longer = tries.find(|longer| {
-        println!("{longer:#}");
-        wall(longer) == "larger"
-    });
-    let longer = longer.unwrap();
+    let is_longer = |compared: &Value| {
+        println!("{compared:#}");
+        wall(compared) == "larger"
+    };
+    let longer = tries.find(is_longer).unwrap();
     assert!(longer["sentence"].as_str().unwrap().contains("longer ("), "{longer:#}");
     assert_eq!(longer["first"]["runs"], 6, "the warming run does not count");
 }
@@ -281,8 +281,8 @@ fn real_surveys_are_kept_and_judge_later_ones() {
         command.env_remove("COLUMNS");
         run(command)
     };
-    let file = directory.join("a.json");
-    let file = file.to_str().unwrap();
+    let path = directory.join("a.json");
+    let file = path.to_str().unwrap();
     let made = state(&["survey", "--quick", "--json", "-o", file]);
     assert_eq!(made.code, Some(0), "{made:?}");
     assert!(made.err.contains("kept its figures as 1 of at most 20"), "{made:?}");

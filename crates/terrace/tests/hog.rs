@@ -64,8 +64,8 @@ fn status(pid: u32, field: &str) -> u64 {
 fn swap_and_group(swap_bytes: u64, limit: u64) -> Option<(SwapArea, Cgroup, Turn)> {
     static SWAP: Mutex<()> = Mutex::new(());
     let turn = SWAP.lock().unwrap_or_else(PoisonError::into_inner);
-    let made = SwapArea::on(swap_bytes);
-    let made = made.and_then(|area| Ok((area, Cgroup::v1_memory(limit)?, turn)));
+    let area = SwapArea::on(swap_bytes);
+    let made = area.and_then(|area| Ok((area, Cgroup::v1_memory(limit)?, turn)));
     made.map_err(testkit::skip).ok()
 }
 
@@ -196,8 +196,8 @@ fn a_parent_that_is_killed_leaves_no_hog_and_its_group_is_the_next_ones_to_remov
     let mut parent = Started(in_group(&group, line).stdout(Stdio::null()).spawn().unwrap());
     let members = || -> Vec<u32> {
         let groups = groups_of_hogs(group.path());
-        let text = groups.first().map(|group| fs::read_to_string(group.join("cgroup.procs")));
-        let text = text.and_then(Result::ok).unwrap_or_default();
+        let read = groups.first().map(|group| fs::read_to_string(group.join("cgroup.procs")));
+        let text = read.and_then(Result::ok).unwrap_or_default();
         text.lines().map(|pid| pid.parse().unwrap()).collect()
     };
     until("two hogs that hold their memory", || {

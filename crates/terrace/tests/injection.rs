@@ -313,9 +313,9 @@ fn data_on_a_terminal_is_clean_too() {
             return;
         };
         terminal.ended(0);
-        let text = String::from_utf8(terminal.written.clone()).unwrap();
+        let written = String::from_utf8(terminal.written.clone()).unwrap();
         // The terminal itself makes CR LF of an end of a line.
-        let text = text.replace("\r\n", "\n").replace('\t', " ");
+        let text = written.replace("\r\n", "\n").replace('\t', " ");
         assert!(text.contains("PWN"), "{form}");
         assert_clean(form, &text);
     }
@@ -415,8 +415,8 @@ fn the_path_of_a_mount_reaches_no_terminal() {
     let (file, folder) = (file.to_str().unwrap(), place.to_str().unwrap());
     let text = clean(&["warm", "evict", file]);
     assert!(text.contains("\\x1b]0;PWN\\x07\\u{202e}x"), "{text}");
-    let trec = place.join("x.trec");
-    let trec = trec.to_str().unwrap();
+    let recording = place.join("x.trec");
+    let trec = recording.to_str().unwrap();
     clean(&[
         "run",
         "-o",

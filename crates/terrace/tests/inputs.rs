@@ -106,8 +106,7 @@ fn wait_until_it_opens(pid: u32) {
     let began = Instant::now();
     let opens = || {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-        let mut tasks = tasks.into_iter().flatten().flatten();
-        tasks.any(|task| {
+        tasks.into_iter().flatten().flatten().any(|task| {
             let stack = std::fs::read_to_string(task.path().join("stack")).unwrap_or_default();
             stack.contains("fuse") || stack.contains("request_wait_answer")
         })

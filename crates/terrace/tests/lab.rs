@@ -37,8 +37,8 @@ fn swaps() -> String {
 
 /// What a lab leaves on its disk while it runs.
 fn workplaces(disk: &Path) -> Vec<String> {
-    let names = fs::read_dir(disk).unwrap().flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let entries = fs::read_dir(disk).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("terrace-lab-")).collect()
 }
 
@@ -168,8 +168,8 @@ fn every_way_has_its_time_its_recording_and_intact_content() {
 /// The shared memory with a name, which outlives those who made it.
 fn shared_memory() -> (usize, Vec<String>) {
     let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    let names = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut databases: Vec<_> = names.filter(|name| name.starts_with("PostgreSQL.")).collect();
     databases.sort();
     (segments.lines().count(), databases)

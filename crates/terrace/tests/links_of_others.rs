@@ -194,8 +194,8 @@ fn the_log_of_a_database_is_out_of_reach_of_its_user() {
 
 /// The processes of `user` below the lab with the files that are their standard error.
 fn error_files_of(user: u32) -> Vec<(u32, PathBuf)> {
-    let pids = fs::read_dir("/proc").unwrap().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == user))
         .filter_map(|pid| Some((pid, fs::read_link(format!("/proc/{pid}/fd/2")).ok()?)))
         .filter(|(_, file)| file.to_string_lossy().contains("terrace-lab-"))

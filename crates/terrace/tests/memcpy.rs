@@ -70,8 +70,8 @@ fn every_method_is_listed_and_absent_ones_say_why() {
     ] {
         assert!(list.lines().any(|line| line.starts_with(name)), "{name}");
     }
-    let json = terrace("measure memcpy --list --json").done();
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let text = terrace("measure memcpy --list --json").done();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let absent: Vec<_> =
         json.as_array().unwrap().iter().filter(|m| m["absent"].is_string()).collect();
     assert!(!absent.is_empty(), "no machine has both NEON and AVX");

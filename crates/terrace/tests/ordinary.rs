@@ -88,8 +88,8 @@ fn a_command_is_watched_and_what_only_root_sees_is_named() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     assert!(ran.err.starts_with("-- terrace "), "{ran:?}");
     let said = std::fs::read_to_string(user.directory.join("x.json")).unwrap();
-    let blind = valid_explanation(&said);
-    let blind = blind_spots(&blind);
+    let explained = valid_explanation(&said);
+    let blind = blind_spots(&explained);
     for what in ["exits", "own_group", "other_users"] {
         assert!(blind.contains(&what), "{what}: {blind:?}");
     }

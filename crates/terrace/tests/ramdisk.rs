@@ -275,8 +275,8 @@ fn the_writer_ends_with_a_program_that_is_killed() {
 
 /// A child of `pid` that is this program again.
 fn child_of(pid: u32) -> Option<u32> {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-    let mut children = children.split_whitespace().filter_map(|word| word.parse().ok());
+    let numbers = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    let mut children = numbers.split_whitespace().filter_map(|word| word.parse().ok());
     children.find(|child: &u32| {
         fs::read_to_string(format!("/proc/{child}/cmdline"))
             .is_ok_and(|words| words.contains("ramdisk-process"))
@@ -300,8 +300,8 @@ fn a_recording_holds_the_passes() {
     let file = directory.join("why.trec");
     let line = format!("ramdisk why --size 64m --json --record {}", file.display());
     result(terrace(&line));
-    let explained = terrace(&format!("explain {} --json", file.display())).done();
-    let explained: Value = serde_json::from_str(&explained).unwrap();
+    let text = terrace(&format!("explain {} --json", file.display())).done();
+    let explained: Value = serde_json::from_str(&text).unwrap();
     let subject = explained["subject"].as_str().unwrap();
     assert!(subject.ends_with("terrace ramdisk why"), "{subject}");
 }

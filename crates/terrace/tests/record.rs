@@ -121,8 +121,7 @@ fn status_of(pid: u32) -> serde_json::Value {
 fn sigint_ends_a_recording() {
     let directory = TempDir::new();
     let file = directory.join("foreground.trec");
-    let file = file.as_os_str();
-    let ran = support::signalled("record --for 1h -o", &[file], "INT", "2");
+    let ran = support::signalled("record --for 1h -o", &[file.as_os_str()], "INT", "2");
     assert_eq!(ran.err, "", "{ran:?}");
     assert!(ran.out.contains("samples"), "{ran:?}");
 }

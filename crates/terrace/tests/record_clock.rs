@@ -90,8 +90,7 @@ fn a_clock_that_is_set_meanwhile_is_said_and_moves_no_time() {
         clock.set(0);
         let file = clock.directory.join(words);
         let line = format!("record --for 2s --trace none -o {}", file.display());
-        let mut recorder = clock.command(&line);
-        let mut recorder = recorder.stdout(Stdio::null()).spawn().unwrap();
+        let mut recorder = clock.command(&line).stdout(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_secs(1));
         clock.set(seconds);
         assert!(recorder.wait().unwrap().success());

@@ -30,8 +30,8 @@ fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
 
 fn segments(ring: &Path) -> Vec<String> {
     let entries = fs::read_dir(ring).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".trec")).collect();
+    let all = entries.map(|entry| entry.file_name().into_string().unwrap());
+    let mut names: Vec<String> = all.filter(|name| name.ends_with(".trec")).collect();
     names.sort();
     names
 }

@@ -41,9 +41,9 @@ fn explained(name: &str) -> Value {
 /// The names of all recordings.
 fn names() -> Vec<String> {
     let entries = folder().read_dir().unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let all = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> =
-        names.filter_map(|name| name.strip_suffix(".trec").map(str::to_owned)).collect();
+        all.filter_map(|name| name.strip_suffix(".trec").map(str::to_owned)).collect();
     assert!(names.len() >= RULES.len(), "{names:?}");
     names
 }
@@ -87,8 +87,8 @@ fn every_finding_names_a_recorded_series_and_its_time() {
         for finding in value["findings"].as_array().unwrap() {
             let context = format!("{name}: {finding:#}");
             let evidence = finding["evidence"].as_array().unwrap();
-            let series = evidence.iter().filter_map(|one| one["series"].as_array());
-            let series: Vec<&str> = series.flatten().map(|one| one.as_str().unwrap()).collect();
+            let lists = evidence.iter().filter_map(|one| one["series"].as_array());
+            let series: Vec<&str> = lists.flatten().map(|one| one.as_str().unwrap()).collect();
             assert!(!series.is_empty(), "{context}");
             assert!(series.iter().all(|one| recorded.contains(*one)), "{context}");
             let at = |end: &str| finding["span"][end].as_u64().expect(&context);

@@ -37,8 +37,7 @@ fn after_run_the_group_and_the_directory_of_the_caller_are_free() {
     command.current_dir(directory.path());
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let unmounted = Command::new("umount").arg(directory.path()).output();
-    let unmounted = unmounted.unwrap();
+    let unmounted = Command::new("umount").arg(directory.path()).output().unwrap();
     let text = String::from_utf8_lossy(&unmounted.stderr);
     assert!(unmounted.status.success(), "{text}");
 }

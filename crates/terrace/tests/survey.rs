@@ -63,8 +63,8 @@ fn a_quick_survey_is_valid_in_time_and_leaves_nothing() {
         survey
     };
     let is_whole = |survey: &Value| {
-        let kinds = survey["tiers"].as_array().unwrap().iter();
-        let kinds: Vec<&str> = kinds.filter_map(|tier| tier["kind"].as_str()).collect();
+        let tiers = survey["tiers"].as_array().unwrap().iter();
+        let kinds: Vec<&str> = tiers.filter_map(|tier| tier["kind"].as_str()).collect();
         println!("tiers {kinds:?}");
         let wanted = ["cpu_cache", "ram", "new_memory", "device"];
         wanted.iter().all(|kind| kinds.contains(kind))

@@ -104,8 +104,8 @@ fn a_browser_draws_every_level_and_takes_no_name_for_markup() {
     let treads = drawn.matches("class=\"terrace-tread").count();
     assert_eq!(treads, survey["tiers"].as_array().unwrap().len() - 1);
     assert!(drawn.contains("Not drawn: swap (no swap area is on)."));
-    let main = drawn.split_once("<main>").unwrap().1;
-    let main = main.split_once("</main>").unwrap().0;
+    let from_main = drawn.split_once("<main>").unwrap().1;
+    let main = from_main.split_once("</main>").unwrap().0;
     assert!(!main.contains("<img") && !main.contains("<b>\"") && main.contains("&lt;img src="));
     for finding in 1..=survey["findings"].as_array().unwrap().len() {
         assert!(main.contains(&format!("href=\"#finding-{finding}\"")));

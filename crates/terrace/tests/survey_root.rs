@@ -1,9 +1,10 @@
 //! What a survey finds on machines that are made odd for it, and that the finding goes when the
 //! remedy is applied. Needs root: control groups, swap files, loop devices of its own.
 //!
-//! All tests share four surveys ([`surveys`]). Three begin together: the one of a held volume spends
-//! its first 20 s on memory, and the other two, which need no exact rates, have ended by then. The
-//! one of a machine with swap follows. A check of rates that others disturbed is made again, alone.
+//! All tests share four surveys ([`surveys`]). Three begin together: the one of a held volume
+//! spends its first 20 s on memory, and the other two, which need no exact rates, have ended by
+//! then. The one of a machine with swap follows. A check of rates that others disturbed is made
+//! again, alone.
 // Helpers of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
@@ -157,8 +158,8 @@ fn surveys() -> &'static Surveys {
     })
 }
 
-/// The `shared` survey, or the first of a few new ones, for which `is_it` holds; what each other one
-/// found is printed. New ones are made one at a time.
+/// The `shared` survey, or the first of a few new ones, for which `is_it` holds; what each other
+/// one found is printed. New ones are made one at a time.
 #[track_caller]
 fn until(
     shared: &DiskSurvey,

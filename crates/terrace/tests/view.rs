@@ -205,14 +205,14 @@ fn is_followed_to_its_end(mut recorder: Command, file: &Path) {
         assert_eq!(event["from_sample"], next, "{event}");
         next += event["ticks_ns"].as_array().unwrap().len() as u64;
     }
-    let whole = terrace(&format!("export {} --to json", words(file))).done();
-    let whole: Value = serde_json::from_str(&whole).unwrap();
+    let exported = terrace(&format!("export {} --to json", words(file))).done();
+    let whole: Value = serde_json::from_str(&exported).unwrap();
     assert_eq!(next, whole["samples"].as_array().unwrap().len() as u64);
     let (last, before) = events.split_last().unwrap();
     assert_eq!(last["ended"], true);
     assert!(before.iter().all(|event| event["ended"] == false));
-    let explained = terrace(&format!("explain {} --json", words(file))).done();
-    let explained: Value = serde_json::from_str(&explained).unwrap();
+    let text = terrace(&format!("explain {} --json", words(file))).done();
+    let explained: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(last["explain"], explained);
     // It was told while it ran, though so few rows are written late where nobody follows.
     let found = before.iter().flat_map(|event| event["ticks_ns"].as_array());
@@ -284,8 +284,8 @@ impl Desktop {
         );
         fs::write(&program, script).unwrap();
         with_mode(&program, 0o755);
-        let path = std::env::var("PATH").unwrap();
-        let path = format!("{}:{path}", words(directory.path()));
+        let others = std::env::var("PATH").unwrap();
+        let path = format!("{}:{others}", words(directory.path()));
         Self { directory, recording, runtime, noted, path }
     }
 
@@ -303,8 +303,7 @@ impl Desktop {
     fn signposts(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.runtime.join("terrace")).into_iter();
         let paths = entries.flatten().map(|entry| entry.unwrap().path());
-        let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "html"));
-        paths.collect()
+        paths.filter(|path| path.extension().is_some_and(|it| it == "html")).collect()
     }
 }
 

@@ -64,8 +64,8 @@ fn without_the_rights_one_line_names_them_and_show_works() {
     refused = as_ordinary_user("warm restore --all --only anonymous,files").unwrap();
     run(refused).refused(3, "needs CAP_SYS_ADMIN");
 
-    let shown = as_ordinary_user("warm show --all --json").unwrap();
-    let shown = warm_json("show", run(shown));
+    let command = as_ordinary_user("warm show --all --json").unwrap();
+    let shown = warm_json("show", run(command));
     let notes = shown["notes"].to_string();
     assert!(notes.contains("processes of other users are not seen"), "{notes}");
 

@@ -88,9 +88,9 @@ fn in_a_swap_file() -> Result<(SwapArea, Toucher), String> {
 
 /// Bytes of all parts from swap; a swap area of another test may hold some of them.
 fn anonymous_bytes(parts: &Value) -> u64 {
-    let parts = parts.as_array().unwrap().iter();
-    let parts = parts.filter(|part| part["kind"] == "anonymous");
-    parts.map(|part| part["bytes"].as_u64().unwrap()).sum()
+    let all = parts.as_array().unwrap().iter();
+    let anonymous = all.filter(|part| part["kind"] == "anonymous");
+    anonymous.map(|part| part["bytes"].as_u64().unwrap()).sum()
 }
 
 /// Runs a restore until no neighbour of this test made it give way.

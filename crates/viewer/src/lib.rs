@@ -18,7 +18,7 @@ pub mod survey_page;
 pub mod view;
 
 pub use meanings::Meanings;
-pub use page::{Data, page};
+pub use page::{PageData, page};
 pub use server::{Server, Site};
 pub use survey_page::{survey_page, surveys_page};
 pub use view::View;

@@ -1,10 +1,10 @@
 //! What a page does not have yet of a running recording: the events of docs/view.md.
 //!
-//! Pure: a recording as far as it was read, and the [`Place`] up to which a page knows it,
+//! Pure: a recording as far as it was read, and the [`PagePosition`] up to which a page knows it,
 //! become one event of bounded length. Nobody but the page remembers its place, so that it may
 //! come back with it after a break.
 
-use crate::view::Line;
+use crate::view::SeriesLine;
 use model::explanation::Explanation;
 use model::recording::{Recording, Span};
 use serde::Serialize;
@@ -16,7 +16,7 @@ const SAMPLES_MAX: usize = 1_000;
 
 /// How much of a recording a page knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct PagePosition {
     /// Samples that it has.
     pub samples: usize,
     /// Series that it has.
@@ -27,14 +27,14 @@ pub struct Place {
     pub explanation: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PagePosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { samples, series, spans, explanation } = self;
         write!(out, "{samples}.{series}.{spans}.{explanation}")
     }
 }
 
-impl FromStr for Place {
+impl FromStr for PagePosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -52,7 +52,7 @@ impl FromStr for Place {
 
 /// A running recording as it is now.
 #[derive(Clone, Copy, Debug)]
-pub struct Now<'a> {
+pub struct LiveState<'a> {
     /// As far as it was read.
     pub recording: &'a Recording,
     /// The last explanation that was made of it.
@@ -67,7 +67,7 @@ pub struct Now<'a> {
 struct Event<'a> {
     from_sample: usize,
     ticks_ns: Vec<u64>,
-    series: Vec<Line>,
+    series: Vec<SeriesLine>,
     changes: Vec<(usize, u32, Option<i64>)>,
     spans: &'a [Span],
     explain: Option<&'a Explanation>,
@@ -80,10 +80,10 @@ struct Event<'a> {
 /// # Errors
 /// When JSON cannot hold it.
 pub fn event(
-    now: &Now<'_>,
-    place: Place,
+    now: &LiveState<'_>,
+    place: PagePosition,
     meaning: impl Fn(&str) -> String,
-) -> serde_json::Result<Option<(String, Place)>> {
+) -> serde_json::Result<Option<(String, PagePosition)>> {
     let recording = now.recording;
     let from = place.samples.min(recording.ticks.len());
     let to = recording.ticks.len().min(from + SAMPLES_MAX);
@@ -94,14 +94,14 @@ pub fn event(
     if from == to && series.is_empty() && spans.is_empty() && !is_explained && !ended {
         return Ok(None);
     }
-    let after = Place {
+    let after = PagePosition {
         samples: to,
         series: recording.series.len(),
         spans: recording.spans.len(),
         explanation: now.explanations,
     };
     let ticks = recording.ticks[from..to].iter();
-    let line = |series| Line::unpacked(series, &meaning);
+    let line = |series| SeriesLine::unpacked(series, &meaning);
     let text = serde_json::to_string(&Event {
         from_sample: from,
         ticks_ns: ticks.map(|tick| tick.at_ns).collect(),
@@ -150,16 +150,24 @@ mod tests {
     }
 
     /// The event after `place`, with the explanation number `explanations`.
-    fn sent(recording: &Recording, place: Place, has_ended: bool) -> Option<(Value, Place)> {
-        let now =
-            Now { recording, explanation: &Explanation::default(), explanations: 1, has_ended };
+    fn sent(
+        recording: &Recording,
+        place: PagePosition,
+        has_ended: bool,
+    ) -> Option<(Value, PagePosition)> {
+        let now = LiveState {
+            recording,
+            explanation: &Explanation::default(),
+            explanations: 1,
+            has_ended,
+        };
         let event = event(&now, place, |name| format!("meaning of {name}")).unwrap();
         event.map(|(text, after)| (serde_json::from_str(&text).unwrap(), after))
     }
 
     #[test]
     fn what_is_new_is_sent_once() {
-        let (first, place) = sent(&recording(3), Place::default(), false).unwrap();
+        let (first, place) = sent(&recording(3), PagePosition::default(), false).unwrap();
         assert_eq!(first["from_sample"], 0);
         assert_eq!(first["ticks_ns"], json!([0, 10, 20]));
         assert_eq!(first["changes"], json!([[0, 0, 0], [0, 1, null], [0, 2, 2]]));
@@ -179,7 +187,7 @@ mod tests {
     #[test]
     fn who_was_away_for_long_catches_up_in_steps() {
         let recording = recording(2_500);
-        let mut place = Place::default();
+        let mut place = PagePosition::default();
         for (from, ended) in [(0, false), (1_000, false), (2_000, true)] {
             let (event, after) = sent(&recording, place, true).unwrap();
             assert_eq!(event["from_sample"], from);
@@ -191,10 +199,10 @@ mod tests {
 
     #[test]
     fn a_place_is_read_back_and_nonsense_is_not() {
-        let place = Place { samples: 7, series: 2, spans: 0, explanation: 9 };
+        let place = PagePosition { samples: 7, series: 2, spans: 0, explanation: 9 };
         assert_eq!(place.to_string().parse(), Ok(place));
         for text in ["", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "99999999999.0.0.0"] {
-            assert_eq!(text.parse::<Place>(), Err(()), "{text}");
+            assert_eq!(text.parse::<PagePosition>(), Err(()), "{text}");
         }
         // A page that is ahead of the recording gets nothing.
         let ahead = "9.9.9.9".parse().unwrap();

@@ -12,7 +12,7 @@ use std::io::Write;
 
 /// A piece of data in a page: an element with this id, which the page's modules look for.
 #[derive(Clone, Debug)]
-pub enum Data {
+pub enum PageData {
     /// JSON text, as it is printed: `<script type="application/json" id=...>`.
     Json(&'static str, String),
     /// Bytes, compressed as zlib and in base64: `<script type="application/zlib" id=...>`.
@@ -22,7 +22,7 @@ pub enum Data {
 /// Makes a page: `modules` are the texts of its modules, each after what it imports; the last
 /// one starts the page.
 #[must_use]
-pub fn page(title: &str, style: &str, modules: &[&str], data: &[Data]) -> String {
+pub fn page(title: &str, style: &str, modules: &[&str], data: &[PageData]) -> String {
     let data: String = data.iter().map(element).collect();
     let code: String = modules.iter().map(|module| inlined(module)).collect();
     format!(
@@ -37,14 +37,14 @@ pub fn page(title: &str, style: &str, modules: &[&str], data: &[Data]) -> String
     )
 }
 
-fn element(data: &Data) -> String {
+fn element(data: &PageData) -> String {
     match data {
         // `<` is the only sign that could end the element or open a comment in it.
-        Data::Json(id, text) => {
+        PageData::Json(id, text) => {
             let text = text.replace('<', "\\u003c");
             format!("<script type=\"application/json\" id=\"{id}\">{text}</script>\n")
         }
-        Data::Bytes(id, bytes) => {
+        PageData::Bytes(id, bytes) => {
             let text = STANDARD.encode(compressed(bytes));
             format!("<script type=\"application/zlib\" id=\"{id}\">{text}</script>\n")
         }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn data_cannot_end_its_element() {
         let hostile = "{\"x\":\"</script><script>alert(1)</script>\"}".to_owned();
-        let text = page("a <b>", "", &[], &[Data::Json("view", hostile)]);
+        let text = page("a <b>", "", &[], &[PageData::Json("view", hostile)]);
         assert_eq!(text.matches("</script>").count(), 2, "{text}");
         assert!(text.contains("<title>a &lt;b></title>"));
     }

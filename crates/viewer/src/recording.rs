@@ -2,7 +2,7 @@
 //! in them is made by [`crate::view`].
 
 use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
-use crate::page::{Data, page};
+use crate::page::{PageData, page};
 use crate::questions::QUESTIONS;
 use crate::view::View;
 
@@ -20,15 +20,15 @@ pub fn recording_page(
     events: Option<&str>,
 ) -> serde_json::Result<String> {
     let names: Vec<String> = views.iter().map(|view| view.contents.name.clone()).collect();
-    let mut data = vec![Data::Json("questions", QUESTIONS.to_owned())];
+    let mut data = vec![PageData::Json("questions", QUESTIONS.to_owned())];
     for (view, [contents, columns]) in views.into_iter().zip(IDS) {
-        data.push(Data::Json(contents, serde_json::to_string(&view.contents)?));
-        data.push(Data::Bytes(columns, view.columns));
+        data.push(PageData::Json(contents, serde_json::to_string(&view.contents)?));
+        data.push(PageData::Bytes(columns, view.columns));
     }
-    data.extend(comparison.map(|json| Data::Json("compare", json)));
+    data.extend(comparison.map(|json| PageData::Json("compare", json)));
     if let Some(path) = events {
         let live = serde_json::json!({ "events": path });
-        data.push(Data::Json("live", live.to_string()));
+        data.push(PageData::Json("live", live.to_string()));
     }
     let title = format!("{} - Terrace", names.join(" and "));
     Ok(page(&title, RECORDING_STYLE, RECORDING_MODULES, &data))

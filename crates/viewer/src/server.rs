@@ -9,7 +9,7 @@ mod reply;
 mod request;
 mod visitors;
 
-use crate::live::Place;
+use crate::live::PagePosition;
 use reply::{Body, Reply};
 use request::{Refusal, Request};
 use std::io;
@@ -41,10 +41,10 @@ pub trait Site: Send + Sync {
 
     /// The next event of a page that has all before `place`, and its place afterwards. Waits a
     /// while for news; `None` if none came.
-    fn event(&self, place: Place) -> Option<(String, Place)>;
+    fn event(&self, place: PagePosition) -> Option<(String, PagePosition)>;
 
     /// Whether no event will follow after `place`.
-    fn has_ended(&self, place: Place) -> bool;
+    fn has_ended(&self, place: PagePosition) -> bool;
 }
 
 /// A server that listens.
@@ -171,7 +171,7 @@ const NO_PAGE: Refusal = Refusal("500 Internal Server Error", "the page cannot b
 /// empty answer makes a browser not ask again.
 fn stream_events(request: &Request, stream: &TcpStream, site: &dyn Site) -> io::Result<()> {
     let asked = request.query.strip_prefix("from=");
-    let mut place: Place = request
+    let mut place: PagePosition = request
         .last_event
         .as_deref()
         .or(asked)

@@ -5,7 +5,7 @@
 //! also what `terrace compare --json` does; all drawing is done by `web/survey.js`,
 //! `web/surveys.js` and what they import.
 
-use crate::page::{Data, page};
+use crate::page::{PageData, page};
 
 /// The modules, each after what it imports.
 const MODULES: &[&str] = &[
@@ -35,16 +35,16 @@ const STYLE: &str = concat!(
 /// The page of a survey from its JSON.
 #[must_use]
 pub fn survey_page(json: String) -> String {
-    page("terrace survey", STYLE, MODULES, &[Data::Json("survey", json)])
+    page("terrace survey", STYLE, MODULES, &[PageData::Json("survey", json)])
 }
 
 /// The page of two surveys and of their comparison, each as its JSON.
 #[must_use]
 pub fn surveys_page([first, second]: [String; 2], comparison: String) -> String {
     let data = [
-        Data::Json("survey", first),
-        Data::Json("survey-2", second),
-        Data::Json("compare", comparison),
+        PageData::Json("survey", first),
+        PageData::Json("survey-2", second),
+        PageData::Json("compare", comparison),
     ];
     page("terrace compare", STYLE, PAIR_MODULES, &data)
 }

@@ -33,9 +33,9 @@ pub struct Contents {
     pub samples: usize,
     /// When each sample was read, microseconds since the start: less is not seen, and is noise
     /// that does not compress.
-    pub ticks: Column,
+    pub ticks: ColumnRange,
     /// One value over time each.
-    pub series: Vec<Line>,
+    pub series: Vec<SeriesLine>,
     /// Marks and named intervals.
     pub spans: Vec<Span>,
     /// The disks, so that a chart can say what a device is.
@@ -46,7 +46,7 @@ pub struct Contents {
 
 /// The position of a column in the block.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Column {
+pub struct ColumnRange {
     /// Its first byte.
     pub offset: usize,
     /// Its length in bytes.
@@ -55,7 +55,7 @@ pub struct Column {
 
 /// One series.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct SeriesLine {
     /// Its name, as in docs/counters.md.
     pub name: String,
     /// The unit of its values.
@@ -70,10 +70,10 @@ pub struct Line {
     pub meaning: String,
     /// Its values; absent in the events of a live recording.
     #[serde(flatten)]
-    pub column: Option<Column>,
+    pub column: Option<ColumnRange>,
 }
 
-impl Line {
+impl SeriesLine {
     /// The line of `series` without its values.
     #[must_use]
     pub fn unpacked(series: &Series, meaning: impl Fn(&str) -> String) -> Self {
@@ -109,7 +109,10 @@ impl View {
         let ticks = pack(at_us, &mut columns);
         let mut line = |series: &Series| {
             let steps = series.steps.iter().map(|step| (step.sample, step.value));
-            Line { column: Some(pack(steps, &mut columns)), ..Line::unpacked(series, &meaning) }
+            SeriesLine {
+                column: Some(pack(steps, &mut columns)),
+                ..SeriesLine::unpacked(series, &meaning)
+            }
         };
         let series = recording.series.iter().map(&mut line).collect();
         Self {
@@ -132,7 +135,10 @@ impl View {
 /// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes follow
 /// one after another, then each change: 0 for absent, else 1 + the zigzag of its difference to the
 /// last value that was there. Numbers are LEB128, their bytes by place (`Planes`).
-pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec<u8>) -> Column {
+pub fn pack(
+    changes: impl Iterator<Item = (u32, Option<i64>)>,
+    columns: &mut Vec<u8>,
+) -> ColumnRange {
     let offset = columns.len();
     let mut planes = Planes::default();
     let mut next = 0;
@@ -152,7 +158,7 @@ pub fn pack(changes: impl Iterator<Item = (u32, Option<i64>)>, columns: &mut Vec
     }
     planes.run(gap, &mut run);
     planes.write(columns);
-    Column { offset, length: columns.len() - offset }
+    ColumnRange { offset, length: columns.len() - offset }
 }
 
 /// The bytes of numbers, all first ones, then all second ones and so on: bytes of one place are

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use viewer::live::Place;
+use viewer::live::PagePosition;
 use viewer::{Server, Site};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
@@ -24,12 +24,12 @@ impl Site for Made {
         Some(Arc::new(PAGE.to_owned()))
     }
 
-    fn event(&self, place: Place) -> Option<(String, Place)> {
+    fn event(&self, place: PagePosition) -> Option<(String, PagePosition)> {
         let samples = place.samples + 1;
-        Some((format!("{{\"from_sample\":{}}}", place.samples), Place { samples, ..place }))
+        Some((format!("{{\"from_sample\":{}}}", place.samples), PagePosition { samples, ..place }))
     }
 
-    fn has_ended(&self, place: Place) -> bool {
+    fn has_ended(&self, place: PagePosition) -> bool {
         place.samples as u64 >= self.events
     }
 }
@@ -210,10 +210,10 @@ fn a_stream_that_has_nothing_to_say_ends_at_once() {
         fn page(&self) -> Option<Arc<String>> {
             Some(Arc::new(PAGE.to_owned()))
         }
-        fn event(&self, _: Place) -> Option<(String, Place)> {
+        fn event(&self, _: PagePosition) -> Option<(String, PagePosition)> {
             None
         }
-        fn has_ended(&self, _: Place) -> bool {
+        fn has_ended(&self, _: PagePosition) -> bool {
             true
         }
     }
@@ -231,11 +231,11 @@ fn a_stream_without_news_asks_for_them_with_pauses() {
         fn page(&self) -> Option<Arc<String>> {
             None
         }
-        fn event(&self, _: Place) -> Option<(String, Place)> {
+        fn event(&self, _: PagePosition) -> Option<(String, PagePosition)> {
             self.0.fetch_add(1, Ordering::Relaxed);
             None
         }
-        fn has_ended(&self, _: Place) -> bool {
+        fn has_ended(&self, _: PagePosition) -> bool {
             false
         }
     }

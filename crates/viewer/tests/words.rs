@@ -26,8 +26,7 @@ fn the_page_has_the_words_of_the_model() {
 #[test]
 fn charts_of_states_have_the_words_of_the_bars() {
     let questions = viewer::questions::questions().expect("web/questions.json is read");
-    let charts = questions.iter().flat_map(|question| &question.charts);
-    let mut charts = charts;
+    let mut charts = questions.iter().flat_map(|question| &question.charts);
     let states = charts.find(|chart| chart.id == "states");
     let labels: Vec<&str> =
         states.iter().flat_map(|chart| &chart.series).map(|series| series.label.as_str()).collect();

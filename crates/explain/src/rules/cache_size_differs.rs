@@ -82,16 +82,15 @@ fn check_cache(cache: &CacheLevel, next_bytes: Option<u64>) -> SurveyVerdict {
     let sources: Vec<String> = wrong.iter().map(|claim| claim.source.to_owned()).collect();
     // One search alone may have met a neighbour of this minute.
     let grade = if cache.is_found_again() { Grade::Measured } else { Grade::Inferred };
-    let finding =
-        Finding::new(grade, sentence(cache, &edge, &of), evidence(cache, &edge, &claims))
-            .tier(format!("L{level} cache"))
-            .remedy(format!(
-                "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
+    let finding = Finding::new(grade, sentence(cache, &edge, &of), evidence(cache, &edge, &claims))
+        .tier(format!("L{level} cache"))
+        .remedy(format!(
+            "Size blocks that shall stay in this cache by {}, not by the claim of {}. \
                  Risk: it is what is left now; neighbours may leave more or less later.",
-                Bytes(edge.fits_bytes),
-                list(&sources),
-            ))
-            .confirm("terrace measure memlat");
+            Bytes(edge.fits_bytes),
+            list(&sources),
+        ))
+        .confirm("terrace measure memlat");
     let off = |claim: &&Claim| (claim.bytes as f64 / fits).max(fits / claim.bytes as f64);
     let factor = wrong.iter().map(off).fold(1.0, f64::max);
     found(Class::Doubt, factor, finding)

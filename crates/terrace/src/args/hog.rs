@@ -2,7 +2,7 @@
 //! the machine has it.
 
 use super::choice;
-use super::form::FormArgs;
+use super::shared::FormArgs;
 use super::value;
 use clap::Args;
 use measure::pressure::{HogTouch, PageContent};

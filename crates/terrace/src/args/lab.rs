@@ -1,13 +1,12 @@
-//! Options of `terrace lab`: the action, and the experiment. The options of an experiment are in a
-//! file of their own.
+//! Options of `terrace lab`: the action, and the options of each experiment. An experiment defines
+//! what is done and checks that the machine has the memory; the caller chooses time and sizes.
 
-pub mod memory_copy;
-pub mod ramdisk_puzzle;
-pub mod recovery;
-
+use super::value;
 use ::lab::working_set::Layout;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use model::Bytes;
 use std::path::PathBuf;
+use std::time::Duration;
 
 // What can be done with the experiments.
 #[derive(Clone, Debug, Subcommand)]
@@ -32,11 +31,11 @@ pub enum Lab {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Experiment {
     #[command(name = "memory-copy-2001")]
-    MemoryCopy2001(memory_copy::MemoryCopyArgs),
+    MemoryCopy2001(MemoryCopyArgs),
     #[command(name = "ramdisk-puzzle")]
-    RamdiskPuzzle(ramdisk_puzzle::RamdiskPuzzleArgs),
+    RamdiskPuzzle(RamdiskPuzzleArgs),
     #[command(name = "recovery-2012")]
-    Recovery2012(Box<recovery::RecoveryArgs>),
+    Recovery2012(Box<RecoveryArgs>),
 }
 
 // The helper processes of `lab`.
@@ -75,5 +74,151 @@ fn user(text: &str) -> Result<(u32, u32), String> {
     match numbers {
         Some((Ok(uid), Ok(gid))) => Ok((uid, gid)),
         _ => Err("a user is UID:GID".to_owned()),
+    }
+}
+
+/// How fast does memory move, and why do two systems differ?
+///
+/// Seven methods copy 16 MiB 8 times, beside the figures of 2001 and with its control; then block
+/// size, stride, page size and page tables; then what moves the data here and what limits each
+/// method, by experiment. Needs no root and changes nothing.
+#[derive(Clone, Debug, Args)]
+pub struct MemoryCopyArgs {
+    /// Keep result.json and a recording of the machine in DIR, which does not exist yet or is empty
+    /// (default: only shown)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Time for everything; with less, more results are unproven
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = value::budget, allow_hyphen_values = true)]
+    pub budget: Duration,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl MemoryCopyArgs {
+    /// The options of the experiment; `main_memory_bytes` is a buffer that no cache holds.
+    pub fn options(&self, main_memory_bytes: u64) -> ::lab::memory_copy::MemoryCopyOptions {
+        ::lab::memory_copy::MemoryCopyOptions {
+            out: self.out.clone(),
+            budget: self.budget,
+            main_memory_bytes,
+        }
+    }
+}
+
+/// A RAM disk: why does 4 GB take 40 times as long as 2 GB?
+///
+/// Writes 1, 2, 4 and 8 units to memory, zeros and what does not compress, as far as this machine
+/// bears it, times requests and reading back, and names the cause of what is slow here; then it
+/// says which causes fit the original's figures, and which these cannot exclude. Needs no root.
+#[derive(Clone, Debug, Args)]
+pub struct RamdiskPuzzleArgs {
+    /// Keep result.json and one recording for each size in DIR, which does not exist yet or is
+    /// empty (default: only shown)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// A directory on the disk to compare with; six units are written there (default: no disk)
+    #[arg(long, value_name = "DIR")]
+    pub disk: Option<PathBuf>,
+
+    /// A directory on the RAM disk whose requests are timed
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    pub ramdisk: PathBuf,
+
+    /// The size used for the original's 1 GB
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = value::size, allow_hyphen_values = true)]
+    pub unit: Bytes,
+
+    /// The most time for each size
+    #[arg(long, value_name = "DURATION", default_value = "2min", value_parser = value::budget, allow_hyphen_values = true)]
+    pub limit: Duration,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RamdiskPuzzleArgs {
+    /// The options of the experiment.
+    pub fn options(&self) -> ::lab::ramdisk_puzzle::RamDiskPuzzleOptions {
+        ::lab::ramdisk_puzzle::RamDiskPuzzleOptions {
+            out: self.out.clone(),
+            disk: self.disk.clone(),
+            ramdisk: self.ramdisk.clone(),
+            unit: self.unit,
+            limit: self.limit,
+        }
+    }
+}
+
+/// How long until a machine is back to normal after memory was short?
+///
+/// Everything happens in a memory group of its own, with a swap file of its own, both removed at
+/// the end. The results are kept in a directory: result.json and one recording for each time, for
+/// `terrace explain`. Needs root.
+#[derive(Clone, Debug, Args)]
+pub struct RecoveryArgs {
+    /// Where the results are kept; a directory that does not exist yet or is empty (default:
+    /// lab-recovery-2012)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// The disk that is measured: this directory holds the swap file and the databases (default:
+    /// that of --out)
+    #[arg(long, value_name = "DIR")]
+    pub disk: Option<PathBuf>,
+
+    /// Only these applications, separated by commas (default: all that are installed)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub app: Vec<String>,
+
+    /// Memory of the group
+    #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = value::size, allow_hyphen_values = true, conflicts_with = "whole_machine")]
+    pub memory: Bytes,
+
+    /// Memory that the application uses (default: three quarters of the memory)
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    pub working_set: Option<Bytes>,
+
+    /// How often the two hogs are launched
+    #[arg(long, value_name = "N", default_value = "25", value_parser = value::repeats, allow_hyphen_values = true)]
+    pub repeat: u32,
+
+    /// How often each method is tried, in turn with the others; 4 are needed to prove a difference
+    #[arg(long, value_name = "N", default_value = "4", value_parser = value::repeats, allow_hyphen_values = true)]
+    pub runs: u32,
+
+    /// Give up waiting for a method after this time
+    #[arg(long, value_name = "DURATION", default_value = "5min", value_parser = value::budget, allow_hyphen_values = true)]
+    pub limit: Duration,
+
+    /// Make memory short on the whole machine instead of in a group: for a machine that has nothing
+    /// else to do
+    #[arg(long)]
+    pub whole_machine: bool,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RecoveryArgs {
+    /// The options of the experiment.
+    pub fn options(&self) -> ::lab::recovery::RecoveryOptions {
+        ::lab::recovery::RecoveryOptions {
+            out: self.out.clone(),
+            disk: self.disk.clone(),
+            applications: self.app.clone(),
+            memory: self.memory,
+            working_set: self.working_set,
+            rounds: self.repeat,
+            runs: self.runs,
+            limit: self.limit,
+            whole_machine: self.whole_machine,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Options of `terrace ramdisk`: the directory, the size and the time. The probe checks that the
 //! machine has the memory.
 
-use super::form::FormArgs;
+use super::shared::FormArgs;
 use super::value;
 use clap::{Args, Subcommand};
 use model::Bytes;

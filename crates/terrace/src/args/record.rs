@@ -1,9 +1,9 @@
 //! Options of `terrace record`: the target, the duration and the file. Those of sampling are shared
 //! with `run`.
 
-use super::target::TargetArgs;
+use super::shared::TargetArgs;
+use super::shared::WatchArgs;
 use super::value;
-use super::watch::WatchArgs;
 use clap::Args;
 use model::Bytes;
 use std::path::PathBuf;

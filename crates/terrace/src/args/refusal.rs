@@ -18,8 +18,7 @@ pub fn explain(error: &clap::Error, command: &str) -> Error {
 fn reason(error: &clap::Error, command: &str) -> String {
     let argument = text(error, ContextKind::InvalidArg).unwrap_or_default();
     let value = text(error, ContextKind::InvalidValue).unwrap_or_default();
-    let name = argument.split_whitespace().next().unwrap_or_default();
-    let name = name.trim_matches(['<', '>']);
+    let name = argument.split_whitespace().next().unwrap_or_default().trim_matches(['<', '>']);
     match error.kind() {
         ErrorKind::ValueValidation => {
             let why = std::error::Error::source(error).map(ToString::to_string);

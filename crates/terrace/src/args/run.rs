@@ -1,7 +1,7 @@
 //! Options of `terrace run`. Everything from the first word that is not an option belongs to the
 //! command.
 
-use super::watch::WatchArgs;
+use super::shared::WatchArgs;
 use super::{value, words};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;

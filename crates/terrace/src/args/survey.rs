@@ -1,7 +1,7 @@
 //! Options of `terrace survey`. None is needed: without any, it measures every level
 //! and prints one page.
 
-use super::form::FormArgs;
+use super::shared::FormArgs;
 use clap::Args;
 use std::path::PathBuf;
 

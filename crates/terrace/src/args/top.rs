@@ -2,7 +2,7 @@
 //! shows.
 
 use super::choice::{self, EventFamily};
-use super::target::TargetArgs;
+use super::shared::TargetArgs;
 use super::value;
 use clap::Args;
 use std::path::PathBuf;

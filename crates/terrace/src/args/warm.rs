@@ -2,7 +2,7 @@
 //! The command finds out whether that memory can be read.
 
 use super::choice;
-use super::form::FormArgs;
+use super::shared::FormArgs;
 use super::value::{self, SwapMethod};
 use clap::{Args, Subcommand};
 use model::Bytes;

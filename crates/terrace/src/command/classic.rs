@@ -4,10 +4,10 @@
 //! its control: the fractal that needs no memory.
 
 use super::deliver::Delivery;
-use super::plan;
+use super::measure::pin;
 use crate::args::When;
 use crate::args::classic::{self as typed, Classic};
-use crate::args::probe::ProbeArgs;
+use crate::args::measure::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::report::ClassicResult;
@@ -36,7 +36,7 @@ pub fn run(line: &str, args: &ProbeArgs, color: When, root: &Root) -> Result<Exi
     }
     let form = ProbeArgs { csv: args.csv || asked.csv, ..args.clone() };
     let delivery = Delivery::of_probe(&form, color)?;
-    plan::pin(args)?;
+    pin(args)?;
     delivery.carry_out(root, |activity| {
         activity.display("the program of 2001, Ctrl-C stops and prints what there is");
         let plan = plan_of(&asked, args);

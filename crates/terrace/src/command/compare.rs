@@ -7,7 +7,7 @@ use crate::args::When;
 use crate::args::compare::{Align, CompareArgs, Gate};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::{self, Page, Target, compare, json};
+use crate::output::{self, OutputTarget, Page, compare, json};
 use explain::comparison::{self, NotAligned};
 use explain::recording::{Window, explain};
 use model::compared::{Comparison, WorkAlignment};
@@ -33,7 +33,7 @@ enum Runs {
 /// # Errors
 /// When a file cannot be read, the two sides are not of one sort, or have no work in common.
 pub fn compare(args: &CompareArgs, color: When) -> Result<Exit> {
-    let target = Target::of(args.output.as_deref())?;
+    let target = OutputTarget::of(args.output.as_deref())?;
     let html = page::target(args.html.as_deref(), !args.no_redact)?;
     let page = Page::of(&target, color);
     let (first, second) = match &args.files[..] {
@@ -104,8 +104,7 @@ fn side(files: &[PathBuf]) -> Result<Runs> {
     }
     // One at a time: a recording may be a thousand times as large as its explanation.
     let explained = |file: &PathBuf| Ok(explain(&recording::open(file)?, Window::default()));
-    let explained = files.iter().map(explained).collect::<Result<Vec<_>>>();
-    Ok(Runs::Recordings(explained?))
+    Ok(Runs::Recordings(files.iter().map(explained).collect::<Result<_>>()?))
 }
 
 /// The survey in `file`; `None` when it is no JSON at all.

@@ -4,14 +4,15 @@
 use super::cost::Meter;
 use super::{machine_facts, record_options};
 use crate::args::When;
-use crate::args::form::FormArgs;
-use crate::args::probe::ProbeArgs;
+use crate::args::measure::ProbeArgs;
+use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::json::{self, Cost, Envelope};
 use crate::output::progress::Progress;
+use crate::output::report::interrupted;
 use crate::output::survey::Detail;
-use crate::output::{self, Page, Report, Target, Written};
+use crate::output::{self, OutputTarget, Page, Report, Written};
 use machine::Root;
 use model::machine::MachineFacts;
 use model::progress::{Control, Progress as Amount};
@@ -71,7 +72,7 @@ impl Activity {
 /// Where a result goes, checked before anything is measured.
 #[derive(Debug)]
 pub struct Delivery {
-    target: Target,
+    target: OutputTarget,
     page: Page,
     json: bool,
     csv: bool,
@@ -93,7 +94,7 @@ impl Delivery {
     /// # Errors
     /// When the file of `-o` could not be written.
     pub fn of(form: &FormArgs, color: When) -> Result<Self> {
-        let target = Target::of(form.output.as_deref())?;
+        let target = OutputTarget::of(form.output.as_deref())?;
         let page = Page::of(&target, color);
         Ok(Self {
             target,
@@ -105,13 +106,8 @@ impl Delivery {
         })
     }
 
-    /// The facts of this machine as the result may state them: the page for a person
-    /// names the host, what is made to be passed on only when asked.
-    fn stated(&self, facts: MachineFacts) -> MachineFacts {
-        if self.json { self.passed_on(facts) } else { facts }
-    }
-
-    /// The facts for a file or for JSON.
+    /// The facts for a file or for JSON, which is made to be passed on: the host is named only when
+    /// asked.
     fn passed_on(&self, facts: MachineFacts) -> MachineFacts {
         MachineFacts { host: facts.host.filter(|_| self.host_name), ..facts }
     }
@@ -180,16 +176,12 @@ impl Delivery {
     /// # Errors
     /// When it did not arrive.
     pub fn survey(&self, survey: Survey, detail: Detail) -> Result<Exit> {
-        let machine = self.stated(survey.machine);
-        let survey = Survey { machine, ..survey };
+        let shortfall = interrupted(survey.interrupted);
         let text = if self.json {
-            json::render(&survey)?
+            json::render(&Survey { machine: self.passed_on(survey.machine), ..survey })?
         } else {
             output::survey::page(&survey, detail, self.page)
         };
-        let shortfall = survey
-            .interrupted
-            .then(|| "interrupted: this is what was measured until then".to_owned());
         self.text("survey", &text, shortfall)
     }
 
@@ -207,5 +199,5 @@ impl Delivery {
 /// Writes `result.json` into the directory of an experiment.
 fn store_result(out: &Path, json: &str) -> Result<()> {
     let directory = lab::output_directory::open(out)?;
-    Target::in_directory(directory, "result.json").write(json).map(drop)
+    OutputTarget::in_directory(directory, "result.json").write(json).map(drop)
 }

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::prose::shell_word;
 use crate::output::survey::Detail;
-use crate::output::verdict::{self, Setting};
-use crate::output::{Page, Target, json};
+use crate::output::verdict::{self, VerdictSetting};
+use crate::output::{OutputTarget, Page, json};
 use explain::recording::{Window, explain as explain_recording};
 use model::explanation::Explanation;
 use model::recording::Facts;
@@ -23,7 +23,7 @@ use record::file::Outline;
 /// # Errors
 /// If the recording cannot be read, or the window is outside of it.
 pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
-    let target = Target::of(args.output.as_deref())?;
+    let target = OutputTarget::of(args.output.as_deref())?;
     let page = Page::of(&target, color);
     let (recording, window) = read(args)?;
     let explanation = explain_recording(&recording, window);
@@ -53,9 +53,9 @@ fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
     Ok((recording, window))
 }
 
-fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Setting {
+fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> VerdictSetting {
     let file = shell_word(&args.file.display().to_string());
-    Setting {
+    VerdictSetting {
         title: match explanation.subject.as_str() {
             "" => "terrace explain".to_owned(),
             subject => format!("terrace: {subject}"),

@@ -6,14 +6,14 @@ use super::recording;
 use crate::args::export::ExportArgs;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::Target;
+use crate::output::OutputTarget;
 
 /// Exports a recording.
 ///
 /// # Errors
 /// If the recording cannot be read, or the text is not written whole.
 pub fn export(args: &ExportArgs) -> Result<Exit> {
-    let target = Target::of_redacted(args.output.as_deref(), !args.no_redact)?;
+    let target = OutputTarget::of_redacted(args.output.as_deref(), !args.no_redact)?;
     let mut recording = recording::open(&args.file)?;
     if !args.no_redact {
         record::redact::redact(&mut recording);

@@ -5,7 +5,7 @@ use super::must_exist;
 use crate::args::import::ImportArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::{self, Target};
+use crate::output::{self, OutputTarget};
 use record::export::{Exporter, Trec};
 use record::import::{ImportOptions, MAX_BYTES, form_of, import as import_text};
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use std::path::Path;
 /// # Errors
 /// If the text cannot be read or recognised, has no report, or the recording cannot be written.
 pub fn import(args: &ImportArgs) -> Result<Exit> {
-    let target = Target::of(Some(&args.output))?;
+    let target = OutputTarget::of(Some(&args.output))?;
     let text = read_text(&args.file)?;
     let form = match args.from {
         Some(form) => form,

@@ -5,7 +5,7 @@
 //! no host name, no findings. Nothing is kept in a place that belongs to another user, as a
 //! home directory does under some kinds of `sudo`.
 
-use crate::output::Target;
+use crate::output::OutputTarget;
 use crate::output::json;
 use model::survey::Survey;
 use std::ffi::OsString;
@@ -79,7 +79,7 @@ fn put(survey: &Survey, place: Directory) -> crate::error::Result<usize> {
     let path = place.path().to_owned();
     let time = survey.started_unix_s;
     let name = format!("{time:0TIME_DIGITS$}-{}.json", std::process::id());
-    Target::in_directory(place, &name).write(&json::render(&figures(survey))?)?;
+    OutputTarget::in_directory(place, &name).write(&json::render(&figures(survey))?)?;
     let place = Directory::open_private(&path)?;
     let names = names(&place);
     let beyond = names.len().saturating_sub(MOST);

@@ -6,12 +6,12 @@ use super::survey::plan::ram_bytes;
 use super::warm::{self, restore};
 use super::{hog, machine_facts, ramdisk};
 use crate::args::When;
-use crate::args::form::FormArgs;
 use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
+use crate::args::shared::FormArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::lab::{ExperimentResult, OutcomePage};
-use crate::output::{self, Page, Target};
+use crate::output::{self, OutputTarget, Page};
 use ::lab::description::{self, Experiment};
 use ::lab::{Host, Programs, memory_copy, output_directory, ramdisk_puzzle, recovery, working_set};
 use machine::Root;
@@ -26,7 +26,7 @@ use sys::helper::HiddenCommand;
 /// # Errors
 /// When the experiment was refused, or failed before there was a result.
 pub fn lab(action: &Lab, color: When) -> Result<Exit> {
-    let target = Target::standard();
+    let target = OutputTarget::standard();
     let page = Page::of(&target, color);
     let text = match action {
         Lab::List => output::lab::list(&description::all()?, page),

@@ -2,14 +2,15 @@
 //! refuses names that are none, with the one that was likely meant.
 
 use crate::args::When;
-use crate::args::probe::ProbeArgs;
+use crate::args::measure::ProbeArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
-use crate::output::{Page, Target, json};
+use crate::output::table::{Cell, Table};
+use crate::output::{OutputTarget, Page, json};
 use measure::memory::copy::operation_name;
 use measure::memory::technique::{self, KERNEL_TECHNIQUES};
+use memops::Instruction;
 use serde::Serialize;
 
 /// One method as `--list` shows it.
@@ -24,7 +25,7 @@ struct Listed {
 
 /// Lists all methods, those that this machine lacks with the reason.
 pub fn methods(args: &ProbeArgs, color: When) -> Result<Exit> {
-    let target = Target::of(args.form.output.as_deref())?;
+    let target = OutputTarget::of(args.form.output.as_deref())?;
     let page = Page::of(&target, color);
     let listed = listed();
     let text = if args.form.json { json::render(&listed)? } else { table(&listed).render(page, 0) };
@@ -34,7 +35,7 @@ pub fn methods(args: &ProbeArgs, color: When) -> Result<Exit> {
 
 /// Shows the loop of method `name` as it lies in memory.
 pub fn disassemble(name: &str, args: &ProbeArgs, color: When) -> Result<Exit> {
-    let target = Target::of(args.form.output.as_deref())?;
+    let target = OutputTarget::of(args.form.output.as_deref())?;
     let page = Page::of(&target, color);
     if !technique::names().contains(&name) {
         return Err(unknown(name));
@@ -45,22 +46,15 @@ pub fn disassemble(name: &str, args: &ProbeArgs, color: When) -> Result<Exit> {
     })?;
     let instructions =
         method.disassemble().map_err(|why| Error::new(Exit::Impossible, why.to_string()))?;
-    let mut table = Table::new(vec![
-        Column::numbers(""),
-        Column::words(""),
-        Column::words(""),
-        Column::words(""),
-    ]);
-    for instruction in &instructions {
-        let bytes: Vec<String> =
-            instruction.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        table.row(vec![
-            Cell::toned(format!("{:x}", instruction.offset), Tone::Dim),
-            Cell::from(if instruction.in_loop { "|" } else { "" }),
-            Cell::from(instruction.text.as_str()),
-            Cell::toned(bytes.join(" "), Tone::Dim),
-        ]);
-    }
+    let bytes = |instruction: &Instruction| {
+        let bytes = instruction.bytes.iter().map(|byte| format!("{byte:02x}"));
+        Cell::toned(bytes.collect::<Vec<_>>().join(" "), Tone::Dim)
+    };
+    let table = Table::of(&instructions)
+        .numbers("", 0, |one| Cell::toned(format!("{:x}", one.offset), Tone::Dim))
+        .words("", 0, |one| if one.in_loop { "|" } else { "" })
+        .words("", 0, |one| one.text.as_str())
+        .words("", 0, bytes);
     let title = format!("{name}: {} (| marks the loop)\n", method.describe());
     target.write(&(title + &table.render(page, 0)))?;
     Ok(Exit::Done)
@@ -82,23 +76,15 @@ fn listed() -> Vec<Listed> {
     loops.chain(through_kernel).collect()
 }
 
-fn table(listed: &[Listed]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("method"),
-        Column::words("does"),
-        Column::words("here").rank(1),
-        Column::words("how"),
-    ]);
-    for method in listed {
-        let tone = if method.absent.is_some() { Tone::Dim } else { Tone::Plain };
-        table.row(vec![
-            Cell::toned(method.name, tone),
-            Cell::toned(method.operation, tone),
-            Cell::toned(method.absent.unwrap_or("yes"), tone),
-            Cell::toned(method.describe, Tone::Dim),
-        ]);
-    }
-    table
+fn table(listed: &[Listed]) -> Table<&Listed> {
+    let toned = |method: &Listed, text: &str| {
+        Cell::toned(text, if method.absent.is_some() { Tone::Dim } else { Tone::Plain })
+    };
+    Table::of(listed)
+        .words("method", 0, |method| toned(method, method.name))
+        .words("does", 0, |method| toned(method, method.operation))
+        .words("here", 1, |method| toned(method, method.absent.unwrap_or("yes")))
+        .words("how", 0, |method| Cell::toned(method.describe, Tone::Dim))
 }
 
 /// Refuses the first name that is no method's, with the one nearest to it; then the first

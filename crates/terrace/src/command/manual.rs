@@ -1,13 +1,14 @@
-//! `terrace manual`: one manual page with every command, from the one declaration.
+//! `terrace manual` and `terrace completions`, from the one declaration of the command line.
 //!
-//! The library renders a page for each command; here their sections become parts of one
-//! page, followed by what belongs to all of them: exit status, units, environment.
+//! For the manual the library renders a page for each command; here their sections become parts of
+//! one page, followed by what belongs to all of them: exit status, units, environment.
 
 use crate::args::{CLOSING_SECTIONS, Cli};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::Target;
+use crate::output::OutputTarget;
 use clap::CommandFactory;
+use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use std::io::{self, Write};
@@ -16,7 +17,15 @@ use std::io::{self, Write};
 pub fn print() -> Result<Exit> {
     let page = page()
         .map_err(|why| Error::new(Exit::Partial, format!("cannot render the manual: {why}")))?;
-    Target::standard().write_data(&String::from_utf8_lossy(&page))?;
+    OutputTarget::standard().write_data(&String::from_utf8_lossy(&page))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the completions for `shell`.
+pub fn print_completions(shell: Shell) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "terrace", &mut script);
+    OutputTarget::standard().write_data(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `terrace mark`: adds a mark to every running recording of this user.
 //! Without any it fails: otherwise the mark would be lost silently.
 
-use crate::args::mark::MarkArgs;
+use crate::args::MarkArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;

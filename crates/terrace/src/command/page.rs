@@ -5,7 +5,7 @@
 use super::recording;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::{Target, json};
+use crate::output::{OutputTarget, json};
 use explain::recording::{Window, explain};
 use model::compared::{Comparison, Side};
 use model::recording::Recording;
@@ -40,10 +40,10 @@ pub enum Charts {
 ///
 /// # Errors
 /// If that is not a file, or cannot be written.
-pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<Target>> {
-    let target = html.map(|path| Target::of_redacted(Some(path), is_redacted));
+pub fn target(html: Option<&Path>, is_redacted: bool) -> Result<Option<OutputTarget>> {
+    let target = html.map(|path| OutputTarget::of_redacted(Some(path), is_redacted));
     match target.transpose()? {
-        Some(Target::Standard) => {
+        Some(OutputTarget::Standard) => {
             Err(Error::usage("the page goes to a file; standard output is for the text"))
         }
         target => Ok(target),
@@ -114,8 +114,7 @@ pub fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
         let schema = &series.schema;
         schema.name.len() + schema.source.len() + schema.unit.len() + series.steps.bytes()
     });
-    let spans = recording.spans.iter();
-    let spans = spans.map(|span| span.kind.len() + span.text.len());
+    let spans = recording.spans.iter().map(|span| span.kind.len() + span.text.len());
     let bytes = series.chain(spans).sum();
     if bytes > PAGE_BYTES_MAX { Err(bytes) } else { Ok(()) }
 }

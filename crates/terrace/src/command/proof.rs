@@ -5,7 +5,7 @@ use super::recording;
 use crate::args::proof::ProofArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::{Target, proof};
+use crate::output::{OutputTarget, proof};
 use explain::comparison::{self, Asked};
 
 /// Makes the card, and delivers it.
@@ -15,7 +15,7 @@ use explain::comparison::{self, Asked};
 pub fn proof(args: &ProofArgs) -> Result<Exit> {
     // The card has no names of processes, paths or hosts, and is made to be shared.
     let output = args.html.as_deref().or(args.output.as_deref());
-    let target = Target::of_redacted(output, true)?;
+    let target = OutputTarget::of_redacted(output, true)?;
     let first = recording::open_one_of(&args.first, 2)?;
     let second = recording::open_one_of(&args.second, 2)?;
     for name in &args.counters {

@@ -7,7 +7,7 @@ use crate::args::When;
 use crate::args::ramdisk::{Ramdisk, WhyArgs};
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::ramdisk::Answer;
+use crate::output::ramdisk::RamdiskAnswer;
 use crate::output::{self, Report};
 use machine::Root;
 use measure::ramdisk::{self, RamDiskPlan};
@@ -31,9 +31,9 @@ fn why(args: &WhyArgs, color: When) -> Result<Exit> {
     let helper = HiddenCommand::new([HELPER]);
     let plan = RamDiskPlan::new(&root, args.mount.as_deref(), args.size, args.budget, helper)?;
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        output::announce(Answer::COMMAND, &plan.stated());
+        output::announce(RamdiskAnswer::COMMAND, &plan.stated());
         let seen = ramdisk::measure(&root, &plan, &mut |step| activity.begin(step))?;
-        Ok::<_, measure::Error>(Answer {
+        Ok::<_, measure::Error>(RamdiskAnswer {
             judged: explain::ramdisk::judge(&seen),
             seen,
             interrupted: sys::interrupt::requested(),

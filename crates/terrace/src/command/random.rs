@@ -4,7 +4,7 @@
 //! The same target, scratch file and witnesses as with one request at a time; what only
 //! makes sense one at a time (pauses, warm-up, writes, the cache) is refused.
 
-use crate::args::iolat::IolatArgs;
+use crate::args::measure::IolatArgs;
 use crate::error::{Error, Result};
 use crate::output::report::RandomResult;
 use machine::Root;

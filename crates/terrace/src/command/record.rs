@@ -9,7 +9,7 @@ use crate::output::clean::escaped;
 use crate::output::figure::{self, Digits};
 use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
-use crate::output::{self, Target};
+use crate::output::{self, OutputTarget};
 use crate::service::Service;
 use model::recording::Recording;
 use record::capture::{self, Captured, RecordOptions, WatchEvent};
@@ -53,7 +53,7 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
     drop(service);
     drop(progress);
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
-    Target::standard().write(&summary(&captured, &file))?;
+    OutputTarget::standard().write(&summary(&captured, &file))?;
     match lack(&captured.recording) {
         Some(text) => Ok(output::complain(&Error::new(Exit::Partial, text).during("record"))),
         None => Ok(Exit::Done),

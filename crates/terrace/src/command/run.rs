@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::exit::{self, Exit};
 use crate::output::prose::shell_word;
 use crate::output::survey::Detail;
-use crate::output::verdict::{self, Repeat, Setting};
-use crate::output::{self, Page, Target, json};
+use crate::output::verdict::{self, Repeat, VerdictSetting};
+use crate::output::{self, OutputTarget, Page, json};
 use explain::recording::{Window, explain};
 use model::explanation::Explanation;
 use model::recording::Ending;
@@ -37,7 +37,7 @@ struct Ran {
 }
 
 /// The command of one run, and the file of its recording.
-struct Source<'a> {
+struct PlannedRun<'a> {
     argv: &'a [OsString],
     output: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
     let mut runs = Vec::new();
     for number in 1..=args.repeats() {
         prepare(args)?;
-        let ran = run_once(args, source(args, number))?;
+        let ran = run_once(args, planned_run(args, number))?;
         let failed = ran.status != 0;
         runs.push(ran);
         if failed {
@@ -82,12 +82,12 @@ pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
 }
 
 /// The file of `--json`: never standard output, which belongs to the command.
-fn json_target(args: &RunArgs) -> Result<Option<Target>> {
+fn json_target(args: &RunArgs) -> Result<Option<OutputTarget>> {
     let Some(path) = &args.json else {
         return Ok(None);
     };
-    match Target::of(Some(path))? {
-        Target::Standard => {
+    match OutputTarget::of(Some(path))? {
+        OutputTarget::Standard => {
             let text = "--json needs a file: standard output belongs to the command";
             Err(Error::usage(text))
         }
@@ -101,19 +101,19 @@ fn prepare(args: &RunArgs) -> Result<()> {
     run_prepare_command(args)
 }
 
-fn source(args: &RunArgs, number: u32) -> Source<'_> {
+fn planned_run(args: &RunArgs, number: u32) -> PlannedRun<'_> {
     let output = args.output.as_deref().map(|path| match args.repeats() {
         1 => path.to_owned(),
         _ => numbered(path, &number.to_string()),
     });
-    Source { argv: &args.command, output }
+    PlannedRun { argv: &args.command, output }
 }
 
-fn run_once(args: &RunArgs, source: Source<'_>) -> Result<Ran> {
+fn run_once(args: &RunArgs, planned: PlannedRun<'_>) -> Result<Ran> {
     let plan = CommandPlan {
-        argv: source.argv.to_vec(),
+        argv: planned.argv.to_vec(),
         own_group: !args.no_group,
-        watch: record_options::of_command(&args.watch, source.output)?,
+        watch: record_options::of_command(&args.watch, planned.output)?,
     };
     let captured = capture::command(&plan)?;
     let recording = captured.recording;
@@ -148,8 +148,8 @@ fn run_prepare_command(args: &RunArgs) -> Result<()> {
         return Ok(());
     };
     let failed = |why: String| Error::new(exit::FAILED_BEFORE, format!("--prepare: {why}"));
-    let printed = std::io::stderr().as_fd().try_clone_to_owned();
-    let printed = printed.map_err(|why| failed(format!("cannot use standard error: {why}")))?;
+    let cannot_print = |why| failed(format!("cannot use standard error: {why}"));
+    let printed = std::io::stderr().as_fd().try_clone_to_owned().map_err(cannot_print)?;
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(line).stdin(Stdio::null()).stdout(printed);
     let ended = shell.status().map_err(|why| failed(format!("cannot run sh: {why}")))?;
@@ -185,7 +185,7 @@ fn page_of(args: &RunArgs, runs: &[Ran], page: Page) -> String {
 
 /// The verdict of one run.
 fn page_of_one(args: &RunArgs, ran: &Ran, page: Page) -> String {
-    let setting = Setting {
+    let setting = VerdictSetting {
         title: "terrace".to_owned(),
         root: ran.root,
         redacted: false,

@@ -26,8 +26,8 @@ use model::Tier;
 use model::progress::ProgressSink;
 use model::survey::{Cost, SCHEMA, Survey};
 pub use page::PageFile;
-use plan::Plan;
-use run::{Machine, Measured};
+use plan::SurveyPlan;
+use run::{SurveyResults, SurveyedMachine};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Surveys this machine; the caller renders what is returned.
@@ -35,8 +35,8 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -
     let started = SystemTime::now();
     let started_ns = sys::clock::now_ns();
     let cpu_before = sys::usage::process().ok();
-    let machine = Machine::read(root);
-    let plan = Plan::new(args.quick, plan::ram_bytes(root, &machine.caches));
+    let machine = SurveyedMachine::read(root);
+    let plan = SurveyPlan::new(args.quick, plan::ram_bytes(root, &machine.caches));
     // One budget from here to the end: whatever is slow takes from what comes after.
     let stop = Budget::of(plan.total);
     let places = places::find(&args.paths, root)?;
@@ -73,7 +73,7 @@ fn mark_noisy(tiers: &mut [Tier], noise: &[NoiseSeen]) {
 }
 
 fn cost(
-    seen: &Measured,
+    seen: &SurveyResults,
     started_ns: u64,
     before: Option<sys::usage::ProcessUsage>,
     root: &Root,
@@ -98,7 +98,7 @@ fn cost(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::form::FormArgs;
+    use crate::args::shared::FormArgs;
     use model::progress;
     use testkit::FakeRoot;
 

@@ -10,12 +10,14 @@ use crate::args::top::TopArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::top::screen::Screen;
-use crate::output::top::{Action, Cursor, Extent, Glyphs, Scene, Size, names, picture};
+use crate::output::top::{
+    Cursor, Glyphs, KeyAction, Scene, ScreenSize, TimeExtent, names, picture,
+};
 use crate::output::wants_colour;
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
 use model::explanation::Explanation;
 use model::recording::Recording;
-use source::Source;
+use source::TopSource;
 use std::io::{IsTerminal, stdin, stdout};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -39,7 +41,7 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         let error = Error::usage("it needs a terminal: standard input and output must be one");
         return Err(error.hint("`terrace record` and `terrace explain` need none"));
     }
-    let source = Source::open(args)?;
+    let source = TopSource::open(args)?;
     let glyphs = Glyphs::of_locale(|name| std::env::var(name).ok());
     let mut session = Session {
         file: args.file.as_deref().map(super::name_of),
@@ -69,7 +71,7 @@ fn is_gone() -> bool {
 
 /// The state of one session.
 struct Session {
-    source: Source,
+    source: TopSource,
     file: Option<String>,
     cursor: Cursor,
     questions: Vec<Question>,
@@ -94,7 +96,7 @@ impl Session {
             screen.draw(&self.picture(extent, size))?;
             screen.wait(u64::try_from(DRAW_EVERY.as_nanos()).unwrap_or(u64::MAX));
             for action in screen.actions()? {
-                if action == Action::Quit {
+                if action == KeyAction::Quit {
                     return Ok(());
                 }
                 let findings =
@@ -107,7 +109,7 @@ impl Session {
     }
 
     /// Reads what is new, and explains what is looked at where its turn has come.
-    fn look(&mut self, size: Size) -> Extent {
+    fn look(&mut self, size: ScreenSize) -> TimeExtent {
         self.source.advance();
         let is_live = self.source.is_live();
         let extent = self.source.look(|recording| extent(recording, size, is_live));
@@ -140,7 +142,7 @@ impl Session {
         self.next = started + EXPLAIN_EVERY.max((now - started) * SHARE);
     }
 
-    fn picture(&self, extent: Extent, size: Size) -> Vec<crate::output::style::Toned> {
+    fn picture(&self, extent: TimeExtent, size: ScreenSize) -> Vec<crate::output::style::Toned> {
         self.source.look(|recording| {
             picture(&Scene {
                 recording,
@@ -156,9 +158,9 @@ impl Session {
     }
 }
 
-fn extent(recording: &Recording, size: Size, is_live: bool) -> Extent {
+fn extent(recording: &Recording, size: ScreenSize, is_live: bool) -> TimeExtent {
     let at_ns = |tick: Option<&model::recording::Tick>| tick.map_or(0, |tick| tick.at_ns);
     let last_ns = if is_live { at_ns(recording.ticks.last()) } else { recording.wall_ns() };
     let first_ns = at_ns(recording.ticks.first());
-    Extent { first_ns, last_ns: last_ns.max(first_ns), columns: size.columns(), is_live }
+    TimeExtent { first_ns, last_ns: last_ns.max(first_ns), columns: size.columns(), is_live }
 }

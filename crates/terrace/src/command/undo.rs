@@ -4,7 +4,7 @@
 //! What other processes still need, or another program has changed since, is left alone and
 //! reported.
 
-use crate::args::undo::UndoArgs;
+use crate::args::UndoArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
@@ -136,8 +136,8 @@ mod tests {
         let report = |outcome| UndoReport { path: "/sys/x".into(), outcome };
         let in_use = report(UndoOutcome::InUse { by: vec![1, 2] });
         assert_eq!(report_line(&in_use), "/sys/x: left alone: processes 1, 2 rely on it\n");
-        let damaged = sys::Error::new("read the journal", std::io::Error::other("damaged"));
-        let damaged = report(UndoOutcome::Failed(damaged));
+        let error = sys::Error::new("read the journal", std::io::Error::other("damaged"));
+        let damaged = report(UndoOutcome::Failed(error));
         let newer = report(UndoOutcome::Newer);
         assert!(is_failure(&damaged) && is_failure(&newer) && !is_failure(&in_use));
         assert_eq!(

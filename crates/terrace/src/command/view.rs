@@ -9,13 +9,13 @@ use super::page;
 use crate::args::view::ViewArgs;
 use crate::error::Result;
 use crate::exit::Exit;
-use crate::output::Target;
+use crate::output::OutputTarget;
 use crate::output::progress::Progress;
-use live::Live;
+use live::LiveRecording;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use viewer::live::Place;
+use viewer::live::PagePosition;
 use viewer::{Server, Site};
 
 /// The pause between two reads of a growing file.
@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// When a recording cannot be read, or its page would be too long or could not be written.
 pub fn view(args: &ViewArgs) -> Result<Exit> {
     if let Some(out) = &args.html {
-        let target = Target::of_redacted(Some(out), args.is_redacted())?;
+        let target = OutputTarget::of_redacted(Some(out), args.is_redacted())?;
         target.write_data(&page(args)?)?;
         return Ok(Exit::Done);
     }
@@ -35,7 +35,7 @@ pub fn view(args: &ViewArgs) -> Result<Exit> {
         let page = Arc::new(page(args)?);
         return serve(args, Arc::new(Still(page)), || {});
     }
-    let live = Arc::new(Live::open(&args.file)?);
+    let live = Arc::new(LiveRecording::open(&args.file)?);
     let site = Arc::clone(&live);
     serve(args, site, || live.look())
 }
@@ -46,7 +46,7 @@ fn serve(args: &ViewArgs, site: Arc<dyn Site>, meanwhile: impl Fn()) -> Result<E
         Server::listen(secret()?).map_err(|error| sys::Error::new("listen on 127.0.0.1", error))?;
     let was_fetched = server.was_fetched();
     let mut signpost = if args.no_browser { None } else { browser::open(&server.address()) };
-    Target::standard().write(&format!("{}\n", server.address()))?;
+    OutputTarget::standard().write(&format!("{}\n", server.address()))?;
     let progress = Progress::new();
     progress.step("terrace view: Ctrl-C ends it");
     // Its threads hold nothing that outlives the process.
@@ -86,11 +86,11 @@ impl Site for Still {
         Some(Arc::clone(&self.0))
     }
 
-    fn event(&self, _: Place) -> Option<(String, Place)> {
+    fn event(&self, _: PagePosition) -> Option<(String, PagePosition)> {
         None
     }
 
-    fn has_ended(&self, _: Place) -> bool {
+    fn has_ended(&self, _: PagePosition) -> bool {
         true
     }
 }

@@ -1,9 +1,7 @@
 //! The page of a comparison: the verdict, what made the difference, the figures. For people
-//! as text, to paste as Markdown; both are laid out from the same grids.
+//! as text, to paste as Markdown; both are laid out from the same tables.
 //!
 //! Pure: a [`Comparison`] becomes text. The page adds no figure that the JSON lacks.
-
-mod grid;
 
 use super::Page;
 use super::clean::spaced;
@@ -11,8 +9,7 @@ use super::figure;
 use super::markdown::{self, code};
 use super::prose::{painted_lines, value};
 use super::style::Tone;
-use super::table::{length, wrap};
-use grid::Grid;
+use super::table::{Table, length, wrap};
 use model::Evidence;
 use model::compared::{
     Basis, ComparedFigure, Comparison, ComparisonSubject, DifferencePart, Side, TimeDifference,
@@ -24,7 +21,7 @@ use model::explanation::short_words;
 /// A heading, what stands below it, and what must be known to read it.
 struct Section {
     title: String,
-    grid: Grid,
+    table: Table<usize>,
     note: &'static str,
 }
 
@@ -49,7 +46,7 @@ pub fn markdown(comparison: &Comparison) -> String {
         text.push_str(&format!(
             "\n{}\n\n{}",
             markdown::text(&section.title),
-            section.grid.markdown()
+            section.table.markdown()
         ));
         if !section.note.is_empty() {
             text.push_str(&format!("\n{}\n", markdown::text(section.note)));
@@ -66,7 +63,7 @@ fn rendered(comparison: &Comparison, sections: Vec<Section>, page: Page) -> Stri
     text.push_str(&paragraph(&comparison.sentence, Tone::Strong, page));
     for section in sections {
         text.push_str(&format!("\n{}", paragraph(&section.title, Tone::Plain, page)));
-        text.push_str(&section.grid.text(page));
+        text.push_str(&section.table.render(page, 1));
         text.push_str(&paragraph(section.note, Tone::Dim, page));
     }
     if !comparison.notes.is_empty() {
@@ -107,7 +104,7 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
     if let Some(split) = &comparison.split {
         sections.push(Section {
             title: "Where the difference is:".to_owned(),
-            grid: of_split(split, all),
+            table: of_split(split, all),
             note: "Means over the middle half of the runs; the parts add up. What is indented lies inside of the part \
                    above it, in thread time, and overlaps.",
         });
@@ -120,7 +117,7 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
     if !items.is_empty() {
         sections.push(Section {
             title: "Medians:".to_owned(),
-            grid: of_items(&items, comparison.what),
+            table: of_items(&items, comparison.what),
             note: "",
         });
     }
@@ -135,89 +132,67 @@ fn is_proven_finding(item: &ComparedFigure) -> bool {
 /// A part that is less than this share of either whole is left out of a brief page.
 const WORTH_A_ROW: f64 = 0.005;
 
-fn of_split(split: &TimeDifference, all: bool) -> Grid {
-    let mut grid = Grid::new(&[
-        ("part", false, 0),
-        ("first", true, 1),
-        ("second", true, 1),
-        ("difference", true, 0),
-        ("95 % interval", true, 2),
-        ("verdict", false, 0),
-    ]);
+fn of_split(split: &TimeDifference, all: bool) -> Table<usize> {
     let least = WORTH_A_ROW * split.first_ns.max(split.second_ns);
     let is_worth = |part: &&DifferencePart| all || part.first_ns.max(part.second_ns) >= least;
-    for part in split.parts.iter().filter(is_worth) {
-        let name = match part.within {
-            None => short_words(&part.name),
-            Some(_) => format!("  {}", short_words(&part.name)),
-        };
-        grid.row(vec![
-            name,
-            time(part.first_ns),
-            time(part.second_ns),
-            signed(part.difference_ns, "ns"),
-            interval(part.low_ns.zip(part.high_ns), "ns"),
-            verdict(part.verdict).to_owned(),
-        ]);
-    }
-    grid.row(vec![
-        "all".to_owned(),
-        time(split.first_ns),
-        time(split.second_ns),
-        signed(split.difference_ns, "ns"),
-        interval(split.low_ns.zip(split.high_ns), "ns"),
-    ]);
-    grid
+    let whole = DifferencePart {
+        name: "all".to_owned(),
+        within: None,
+        first_ns: split.first_ns,
+        second_ns: split.second_ns,
+        difference_ns: split.difference_ns,
+        low_ns: split.low_ns,
+        high_ns: split.high_ns,
+        verdict: DifferenceVerdict::Unproven,
+    };
+    let rows: Vec<&DifferencePart> = split.parts.iter().filter(is_worth).chain([&whole]).collect();
+    let last = rows.len() - 1;
+    let name = |row: usize| match (&rows[row].within, row == last) {
+        (_, true) => rows[row].name.clone(),
+        (None, _) => short_words(&rows[row].name),
+        (Some(_), _) => format!("  {}", short_words(&rows[row].name)),
+    };
+    Table::of(0..rows.len())
+        .words("part", 0, name)
+        .numbers("first", 1, |row| time(rows[row].first_ns))
+        .numbers("second", 1, |row| time(rows[row].second_ns))
+        .numbers("difference", 0, |row| signed(rows[row].difference_ns, "ns"))
+        .numbers("95 % interval", 2, |row| interval(rows[row].low_ns.zip(rows[row].high_ns), "ns"))
+        // The whole is judged by the sentence above.
+        .words("verdict", 0, |row| if row == last { "" } else { verdict(rows[row].verdict) })
 }
 
-fn of_items(items: &[&ComparedFigure], what: ComparisonSubject) -> Grid {
+fn of_items(items: &[&ComparedFigure], what: ComparisonSubject) -> Table<usize> {
     let of = if what == ComparisonSubject::Surveys { "tier" } else { "of" };
-    let mut grid = Grid::new(&[
-        (of, false, 0),
-        ("figure", false, 0),
-        ("first", true, 1),
-        ("second", true, 1),
-        ("change", true, 0),
-        ("95 % interval", true, 4),
-        ("p", true, 3),
-        ("needs", true, 2),
-        ("verdict", false, 0),
-    ]);
-    for item in items {
-        let shown = |number: Option<f64>| figure::or_absent(number, |it| amount(it, &item.unit));
-        grid.row(vec![
-            item.of.replace('_', " "),
-            short_words(&item.name),
-            shown(item.first),
-            shown(item.second),
-            figure::or_absent(item.change(), signed_percent),
-            interval(item.low.zip(item.high), &item.unit),
-            figure::or_absent(item.p, probability),
-            figure::or_absent(item.provable, figure::percent),
-            said(item),
-        ]);
-    }
-    grid
+    let shown = |row: usize, number: fn(&ComparedFigure) -> Option<f64>| {
+        figure::or_absent(number(items[row]), |it| amount(it, &items[row].unit))
+    };
+    let range = |row: usize| {
+        let item = items[row];
+        interval(item.low.zip(item.high), &item.unit)
+    };
+    Table::of(0..items.len())
+        .words(of, 0, |row| items[row].of.replace('_', " "))
+        .words("figure", 0, |row| short_words(&items[row].name))
+        .numbers("first", 1, |row| shown(row, |item| item.first))
+        .numbers("second", 1, |row| shown(row, |item| item.second))
+        .numbers("change", 0, |row| figure::or_absent(items[row].change(), signed_percent))
+        .numbers("95 % interval", 4, range)
+        .numbers("p", 3, |row| figure::or_absent(items[row].p, probability))
+        .numbers("needs", 2, |row| figure::or_absent(items[row].provable, figure::percent))
+        .words("verdict", 0, |row| said(items[row]))
 }
 
 fn of_progress(aligned: &WorkAlignment) -> Section {
-    let mut grid = Grid::new(&[
-        ("work", true, 0),
-        ("first", true, 1),
-        ("second", true, 1),
-        ("difference", true, 0),
-        ("differs most in", false, 0),
-    ]);
-    for section in &aligned.sections {
-        let until = amount(section.to, &aligned.unit);
-        grid.row(vec![
-            format!("to {until}"),
-            time(section.first_ns),
-            time(section.second_ns),
-            signed(section.second_ns - section.first_ns, "ns"),
-            section.most.as_deref().map_or_else(String::new, short_words),
-        ]);
-    }
+    let sections = &aligned.sections;
+    let difference = |row: usize| sections[row].second_ns - sections[row].first_ns;
+    let most = |row: usize| sections[row].most.as_deref().map_or_else(String::new, short_words);
+    let table = Table::of(0..sections.len())
+        .numbers("work", 0, |row| format!("to {}", amount(sections[row].to, &aligned.unit)))
+        .numbers("first", 1, |row| time(sections[row].first_ns))
+        .numbers("second", 1, |row| time(sections[row].second_ns))
+        .numbers("difference", 0, |row| signed(difference(row), "ns"))
+        .words("differs most in", 0, most);
     let whole = |total: f64| amount(total, &aligned.unit);
     Section {
         title: format!(
@@ -226,7 +201,7 @@ fn of_progress(aligned: &WorkAlignment) -> Section {
             whole(aligned.first_total),
             whole(aligned.second_total)
         ),
-        grid,
+        table,
         note: "",
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Pure. The page shows the largest losers; the JSON has up to a thousand.
 
+use super::Report;
 use super::figure::{self, Digits, or_absent};
-use super::prose::{heading, note, sentence};
-use super::table::{Cell, Column, Table};
-use super::{Page, Report};
+use super::prose::PageText;
+use super::table::Table;
 use measure::pressure::{self, HogPlan, MemoryLoss};
 use model::Bytes;
 use serde::Serialize;
@@ -27,8 +27,23 @@ impl Report for HogResult {
     const SCHEMA: &'static str = "terrace.hog/1";
     const TIMED: bool = false;
 
-    fn page(&self, page: Page) -> String {
-        hog_page(&self.plan, &self.report, page)
+    fn write_page(&self, out: &mut PageText) {
+        let (plan, report) = (&self.plan, &self.report);
+        out.heading(&title(plan));
+        out.sentence(&done(report));
+        out.sentences(pressure(plan, report));
+        out.sentences(report.killed.iter().map(|why| format!("A hog was killed: {why}")));
+        if report.pushed_out.is_empty() {
+            out.sentence("Nobody who could be seen lost anything.");
+        } else {
+            out.sentence("Pushed out of memory, at most at any time:");
+            out.table(&losers(&report.pushed_out), 3);
+        }
+        let left = report.pushed_out.len().saturating_sub(MOST_LINES);
+        if left > 0 {
+            out.note(&format!("{left} more lost less; --json names them"));
+        }
+        out.notes(&report.notes);
     }
 
     fn shortfall(&self) -> Option<String> {
@@ -41,28 +56,6 @@ impl Report for HogResult {
             None
         }
     }
-}
-
-fn hog_page(plan: &HogPlan, report: &pressure::HogReport, page: Page) -> String {
-    let mut text = heading(page, &title(plan));
-    let mut line = |words: &str| text.push_str(&sentence(page, words));
-    line(&done(report));
-    if let Some(words) = pressure(plan, report) {
-        line(&words);
-    }
-    report.killed.iter().for_each(|why| line(&format!("A hog was killed: {why}")));
-    if report.pushed_out.is_empty() {
-        line("Nobody who could be seen lost anything.");
-    } else {
-        line("Pushed out of memory, at most at any time:");
-        text.push_str(&losers(&report.pushed_out).render(page, 3));
-    }
-    let left = report.pushed_out.len().saturating_sub(MOST_LINES);
-    if left > 0 {
-        text.push_str(&note(page, &format!("{left} more lost less; --json names them")));
-    }
-    text.extend(report.notes.iter().map(|line| note(page, line)));
-    text
 }
 
 /// "terrace hog: 2 of 1 GiB, 25 times, in a group of 256 MiB"
@@ -92,30 +85,21 @@ fn pressure(plan: &HogPlan, report: &pressure::HogReport) -> Option<String> {
     Some(format!("Waiting for memory {percent} % of the time: {what} ({}).", file.display()))
 }
 
-fn losers(all: &[MemoryLoss]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("whose"),
-        Column::numbers("process").rank(1),
-        Column::numbers("to swap"),
-        Column::numbers("from the cache"),
-    ]);
+fn losers(all: &[MemoryLoss]) -> Table<&MemoryLoss> {
     let size = |bytes: u64| {
         or_absent(Some(bytes).filter(|bytes| *bytes > 0), |bytes| Bytes(bytes).to_string())
     };
-    for who in all.iter().take(MOST_LINES) {
-        table.row(vec![
-            Cell::from(who.whose.as_str()),
-            Cell::from(or_absent(who.pid, |pid| pid.to_string())),
-            Cell::from(size(who.to_swap_bytes)),
-            Cell::from(size(who.from_cache_bytes)),
-        ]);
-    }
-    table
+    Table::of(all.iter().take(MOST_LINES))
+        .words("whose", 0, |who| who.whose.as_str())
+        .numbers("process", 1, |who| or_absent(who.pid, |pid| pid.to_string()))
+        .numbers("to swap", 0, |who| size(who.to_swap_bytes))
+        .numbers("from the cache", 0, |who| size(who.from_cache_bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Page;
     use sys::helper::HiddenCommand;
 
     fn plan() -> HogPlan {

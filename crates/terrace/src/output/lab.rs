@@ -5,8 +5,8 @@ mod memory_copy;
 mod ramdisk_puzzle;
 mod recovery;
 
-use super::prose::{heading, sentence};
-use super::table::{Column, Table};
+use super::prose::PageText;
+use super::table::Table;
 use super::{Page, Report};
 use lab::description::Experiment;
 use serde::Serialize;
@@ -14,8 +14,8 @@ use std::path::Path;
 
 /// The page of one experiment's outcome.
 pub trait OutcomePage {
-    /// Text for a person; `out` is the directory in which it is kept, where it is.
-    fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String;
+    /// Writes the text for a person; `directory` is where the outcome is kept, if it is.
+    fn write_page(&self, experiment: &Experiment, directory: Option<&Path>, out: &mut PageText);
 
     /// What of it cannot stand as it is, or is missing.
     fn shortfall(&self) -> Option<String>;
@@ -37,8 +37,8 @@ impl<O: OutcomePage + Serialize> Report for ExperimentResult<'_, O> {
     const COMMAND: &'static str = "lab";
     const SCHEMA: &'static str = "terrace.lab/1";
 
-    fn page(&self, page: Page) -> String {
-        self.outcome.page(self.experiment, self.directory, page)
+    fn write_page(&self, out: &mut PageText) {
+        self.outcome.write_page(self.experiment, self.directory, out);
     }
 
     fn shortfall(&self) -> Option<String> {
@@ -52,21 +52,23 @@ impl<O: OutcomePage + Serialize> Report for ExperimentResult<'_, O> {
 
 /// The experiments, one a line.
 pub fn list(all: &[Experiment], page: Page) -> String {
-    let mut table = Table::new(vec![Column::words("experiment"), Column::words("its question")]);
-    for one in all {
-        table.row(vec![one.name.as_str().into(), one.title.as_str().into()]);
-    }
+    let table = Table::of(all).words("experiment", 0, |one| one.name.as_str()).words(
+        "its question",
+        0,
+        |one| one.title.as_str(),
+    );
     table.render(page, 0)
 }
 
 /// All about one.
 pub fn describe(experiment: &Experiment, page: Page) -> String {
     let title = format!("{}: {}", experiment.name, experiment.title);
-    let mut text = heading(page, &title);
+    let mut out = PageText::new(page);
+    out.heading(&title);
     let original = &experiment.original;
     let mut part = |title: &str, lines: &[String]| {
-        text.push_str(&heading(page, title));
-        text.extend(lines.iter().map(|line| sentence(page, line)));
+        out.heading(title);
+        out.sentences(lines);
     };
     let mut published = vec![original.machine.clone(), original.what.clone()];
     let figures = original.figures.iter();
@@ -82,5 +84,5 @@ pub fn describe(experiment: &Experiment, page: Page) -> String {
     part("What cannot be repeated", &experiment.cannot);
     let takes = std::slice::from_ref(&experiment.takes);
     part("What it does to this machine", takes);
-    text
+    out.finish()
 }

@@ -5,7 +5,7 @@ use super::Page;
 use super::clean::is_hazard;
 use super::figure::{self, Digits};
 use super::style::Tone;
-use super::table::{tied, wrap};
+use super::table::{Table, tied, wrap};
 use model::Evidence;
 pub use model::text::count;
 
@@ -22,19 +22,62 @@ pub fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
     painted.join("\n")
 }
 
-/// A bold line at the top of a page or section, wrapped.
-pub fn heading(page: Page, text: &str) -> String {
-    painted_lines(page, Tone::Strong, &wrap(text, page.width, 3)) + "\n"
+/// A page that is written from the top: headings, sentences, tables and notes.
+#[derive(Debug)]
+pub struct PageText {
+    page: Page,
+    text: String,
 }
 
-/// A sentence below a table, wrapped.
-pub fn sentence(page: Page, text: &str) -> String {
-    format!(" {}\n", wrap(text, page.width.saturating_sub(1), 3))
+impl PageText {
+    pub fn new(page: Page) -> Self {
+        Self { page, text: String::new() }
+    }
+
+    /// A bold line at the top of the page or of a section.
+    pub fn heading(&mut self, text: &str) {
+        let lines = wrap(text, self.page.width, 3);
+        self.text.push_str(&painted_lines(self.page, Tone::Strong, &lines));
+        self.text.push('\n');
+    }
+
+    /// A sentence of its own.
+    pub fn sentence(&mut self, text: &str) {
+        self.text.push_str(&sentence(self.page, Tone::Plain, text, 3));
+    }
+
+    pub fn sentences<S: AsRef<str>>(&mut self, all: impl IntoIterator<Item = S>) {
+        all.into_iter().for_each(|text| self.sentence(text.as_ref()));
+    }
+
+    /// A remark, dim.
+    pub fn note(&mut self, text: &str) {
+        self.text.push_str(&sentence(self.page, Tone::Dim, text, 3));
+    }
+
+    pub fn notes<S: AsRef<str>>(&mut self, all: impl IntoIterator<Item = S>) {
+        all.into_iter().for_each(|text| self.note(text.as_ref()));
+    }
+
+    /// A table behind `indent` spaces.
+    pub fn table<R: Copy>(&mut self, table: &Table<R>, indent: usize) {
+        self.text.push_str(&table.render(self.page, indent));
+    }
+
+    /// Lines that are laid out for the page already.
+    pub fn lines(&mut self, lay_out: impl FnOnce(Page) -> String) {
+        self.text.push_str(&lay_out(self.page));
+    }
+
+    pub fn finish(self) -> String {
+        self.text
+    }
 }
 
-/// A remark below a table, wrapped and dim.
-pub fn note(page: Page, text: &str) -> String {
-    painted_lines(page, Tone::Dim, sentence(page, text).trim_end()) + "\n"
+/// A sentence on lines of its own behind one space, each further line behind `hang` spaces.
+pub fn sentence(page: Page, tone: Tone, text: &str, hang: usize) -> String {
+    let lines = wrap(text, page.width.saturating_sub(1), hang);
+    format!(" {}\n", painted_lines(page, tone, &lines))
 }
 
 /// `a, b (reason)` for each reason of `items`, which are pairs of reason and name.
@@ -95,6 +138,32 @@ pub fn value(piece: &Evidence) -> String {
         "s" => figure::time(piece.value * 1e9, Digits::Three),
         "ratio" | "count" => figure::number(piece.value, Digits::Three),
         other => format!("{} {other}", figure::number(piece.value, Digits::Three)),
+    }
+}
+
+/// A piece of evidence with its number: `pswpin 0`, `blkio delay 25.2 s`.
+pub fn shown(piece: &Evidence) -> String {
+    let number = counted_value(piece);
+    let unit = format!(" {}", piece.unit);
+    match number.strip_suffix(&unit) {
+        // `page faults 3 faults` says it twice.
+        Some(alone) if piece.name.ends_with(&unit) => format!("{} {alone}", piece.name),
+        _ => format!("{} {number}", piece.name),
+    }
+}
+
+/// As [`value`], but what was counted is written in full, and nothing is 0 in each unit.
+pub fn counted_value(piece: &Evidence) -> String {
+    let whole = piece.value >= 0.0 && piece.value.fract() == 0.0;
+    match piece.unit.as_str() {
+        "ns" | "s" | "bytes" if piece.value == 0.0 => "0".to_owned(),
+        "count" if whole => count(piece.value as u64),
+        "ratio" => figure::percent(piece.value),
+        "" => figure::number(piece.value, Digits::Three),
+        unit if whole && unit != "ns" && unit != "s" && !unit.starts_with("bytes") => {
+            format!("{} {unit}", count(piece.value as u64))
+        }
+        _ => value(piece),
     }
 }
 

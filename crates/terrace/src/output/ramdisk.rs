@@ -1,11 +1,11 @@
 //! The page of `ramdisk why`: the verdict in a sentence, the passes, the causes ruled out, the
 //! remedies with what they gained here, and what cannot be seen. Pure.
 
+use super::Report;
 use super::figure::{self, Digits, or_absent};
-use super::prose;
-use super::style::Tone;
-use super::table::{Cell, Column, Table, wrap};
-use super::{Page, Report};
+use super::prose::{self, PageText};
+use super::report::interrupted_after;
+use super::table::Table;
 use model::Bytes;
 use model::finding::Finding;
 use model::ramdisk::{
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 /// What was seen, and what it means.
 #[derive(Debug, Serialize)]
-pub struct Answer {
+pub struct RamdiskAnswer {
     /// The verdict.
     #[serde(flatten)]
     pub judged: RamDiskVerdict,
@@ -27,74 +27,49 @@ pub struct Answer {
     pub interrupted: bool,
 }
 
-impl Report for Answer {
+impl Report for RamdiskAnswer {
     const COMMAND: &'static str = "ramdisk why";
     const SCHEMA: &'static str = "terrace.ramdisk-why/1";
 
-    fn page(&self, page: Page) -> String {
+    fn write_page(&self, out: &mut PageText) {
         let (judged, seen) = (&self.judged, &self.seen);
-        let title = format!("terrace ramdisk why: {} in {}", Bytes(seen.asked_bytes), seen.place);
-        let mut text = page.style.paint(Tone::Strong, &wrap(&title, page.width, 3)) + "\n";
-        let mut say = |words: &str| text.push_str(&line(page, words));
+        out.heading(&format!("terrace ramdisk why: {} in {}", Bytes(seen.asked_bytes), seen.place));
         for (number, finding) in judged.findings.iter().enumerate() {
             let also = if number == 0 { "" } else { "Also: " };
-            say(&format!("{also}{} ({})", finding.claim, finding.grade));
+            out.sentence(&format!("{also}{} ({})", finding.claim, finding.grade));
         }
-        text.push_str(&passes(seen, judged.usual_ns).render(page, 3));
-        let mut say = |words: &str| text.push_str(&line(page, words));
-        if let Some(words) = evidence(judged.findings.first()) {
-            say(&words);
-        }
-        if let Some(words) = cleared(judged) {
-            say(&words);
-        }
-        if let Some(remedy) = judged.findings.first().and_then(|first| first.remedy.as_ref()) {
-            say(&format!("What to do: {remedy}"));
-        }
-        judged.tried.iter().for_each(|tried| say(&measured(tried)));
-        let unseen = judged.unseen.iter().map(|why| format!("Not seen: {why}"));
-        for note in unseen.chain(seen.notes.iter().cloned()).chain(cut(seen)) {
-            text.push_str(&page.style.paint(Tone::Dim, line(page, &note).trim_end()));
-            text.push('\n');
-        }
-        text
+        out.table(&passes(seen, judged.usual_ns), 3);
+        let first = judged.findings.first();
+        out.sentences(evidence(first));
+        out.sentences(cleared(judged));
+        let remedy = first.and_then(|first| first.remedy.as_ref());
+        out.sentences(remedy.map(|remedy| format!("What to do: {remedy}")));
+        out.sentences(judged.tried.iter().map(measured));
+        out.notes(judged.unseen.iter().map(|why| format!("Not seen: {why}")));
+        out.notes(&seen.notes);
+        out.notes(cut(seen));
     }
 
     fn shortfall(&self) -> Option<String> {
-        let text = "interrupted: this is what was seen until then";
-        self.interrupted.then(|| text.to_owned())
+        interrupted_after("seen", self.interrupted)
     }
 }
 
-fn line(page: Page, words: &str) -> String {
-    format!(" {}\n", wrap(words, page.width.saturating_sub(1), 3))
-}
-
-fn passes(seen: &RamDiskObservation, usual_ns: Option<f64>) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("written"),
-        Column::numbers("size").rank(2),
-        Column::numbers("a page"),
-        Column::numbers("p50").rank(3),
-        Column::numbers("p99").rank(1),
-        Column::numbers("slow"),
-        Column::numbers("in all"),
-    ]);
+fn passes(seen: &RamDiskObservation, usual_ns: Option<f64>) -> Table<&Pass> {
     let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
-    for pass in &seen.passes {
-        let slow = usual_ns.filter(|_| pass.touches > 0);
-        let slow = slow.map(|usual| pass.share_from(usual * SLOW));
-        table.row(vec![
-            Cell::from(words(pass.round)),
-            Cell::from(Bytes(pass.bytes).to_string()),
-            Cell::from(time(pass.mean_ns())),
-            Cell::from(time(pass.p50_ns)),
-            Cell::from(time(pass.p99_ns)),
-            Cell::from(or_absent(slow, figure::percent)),
-            Cell::from(time(Some(pass.touch_ns as f64).filter(|ns| *ns > 0.0))),
-        ]);
-    }
-    table
+    let slow = |pass: &Pass| {
+        let usual_ns = usual_ns.filter(|_| pass.touches > 0);
+        or_absent(usual_ns.map(|usual| pass.share_from(usual * SLOW)), figure::percent)
+    };
+    let in_all = |pass: &Pass| Some(pass.touch_ns as f64).filter(|ns| *ns > 0.0);
+    Table::of(&seen.passes)
+        .words("written", 0, |pass| words(pass.round))
+        .numbers("size", 2, |pass| Bytes(pass.bytes).to_string())
+        .numbers("a page", 0, |pass| time(pass.mean_ns()))
+        .numbers("p50", 3, |pass| time(pass.p50_ns))
+        .numbers("p99", 1, |pass| time(pass.p99_ns))
+        .numbers("slow", 0, slow)
+        .numbers("in all", 0, |pass| time(in_all(pass)))
 }
 
 fn words(round: Round) -> &'static str {
@@ -179,9 +154,10 @@ fn cut(seen: &RamDiskObservation) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Page;
     use model::ramdisk::Reason;
 
-    fn answer() -> Answer {
+    fn answer() -> RamdiskAnswer {
         let mut touches = model::Histogram::new();
         let mut first = Pass::begun(Round::First);
         for number in 0..1000 {
@@ -202,7 +178,7 @@ mod tests {
             swap_areas: Vec::new(),
             notes: vec!["huge pages were not tried: permission denied".to_owned()],
         };
-        Answer { judged: explain::ramdisk::judge(&seen), seen, interrupted: true }
+        RamdiskAnswer { judged: explain::ramdisk::judge(&seen), seen, interrupted: true }
     }
 
     #[test]

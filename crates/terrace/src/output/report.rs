@@ -19,7 +19,7 @@ pub use random::RandomResult;
 
 use super::Page;
 use super::figure::{self, Digits};
-use super::prose::{by_reason, heading, note, sentence};
+use super::prose::{PageText, by_reason};
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
 use measure::memory::copy::SkippedMethod;
@@ -42,8 +42,15 @@ pub trait Report: Serialize {
     /// Whether trials were timed: then the cost of timing them is stated with the result.
     const TIMED: bool = true;
 
-    /// Text for a person.
-    fn page(&self, page: Page) -> String;
+    /// Writes the text for a person.
+    fn write_page(&self, out: &mut PageText);
+
+    /// The text for a person.
+    fn page(&self, page: Page) -> String {
+        let mut out = PageText::new(page);
+        self.write_page(&mut out);
+        out.finish()
+    }
 
     /// Comma-separated values, a row for each measurement; `None` if the command has none.
     fn csv(&self) -> Option<String> {
@@ -64,29 +71,33 @@ pub trait Report: Serialize {
     }
 }
 
-/// What a result says when Ctrl-C ended it.
-pub fn interrupted(interrupted: bool) -> Option<String> {
-    interrupted.then(|| "interrupted: this is what was measured until then".to_owned())
+/// What a result says when Ctrl-C ended its measurement.
+pub fn interrupted(is_interrupted: bool) -> Option<String> {
+    interrupted_after("measured", is_interrupted)
+}
+
+/// What a result says when Ctrl-C came before all was `done`: measured, seen.
+pub fn interrupted_after(done: &str, is_interrupted: bool) -> Option<String> {
+    is_interrupted.then(|| format!("interrupted: this is what was {done} until then"))
 }
 
 /// The processor alone, beside every figure of memory: is it the memory or the processor?
-fn control_note(page: Page, step_ns: &Option<Estimate>) -> String {
-    let Some(step) = step_ns else {
-        return String::new();
-    };
-    let time = figure::time(step.median, Digits::Three);
-    let text =
-        format!("the processor alone, in the same run: {time} a step of the fractal control");
-    note(page, &text)
+fn control_note(out: &mut PageText, step_ns: &Option<Estimate>) {
+    if let Some(step) = step_ns {
+        let time = figure::time(step.median, Digits::Three);
+        out.note(&format!(
+            "the processor alone, in the same run: {time} a step of the fractal control"
+        ));
+    }
 }
 
 /// How many trials count, and why others do not.
-fn trials_note(page: Page, tally: &Tally) -> String {
+fn trials_note(out: &mut PageText, tally: &Tally) {
     let discarded = match tally.discarded() {
         0 => String::new(),
         many => format!(", {many} discarded ({})", causes(tally)),
     };
-    note(page, &format!("{} trials count{discarded}", tally.kept))
+    out.note(&format!("{} trials count{discarded}", tally.kept));
 }
 
 /// What disturbed trials, and how many.
@@ -103,22 +114,20 @@ fn causes(tally: &Tally) -> String {
 }
 
 /// Whether the kernel granted the pages that were asked for.
-fn pages_note(page: Page, pages: &[PagesGranted]) -> String {
-    let line = |granted: &PagesGranted| {
+fn pages_note(out: &mut PageText, pages: &[PagesGranted]) {
+    out.notes(pages.iter().map(|granted| {
         let share = match granted.share() {
             Some(share) => format!("{} of the buffer, by smaps", figure::percent(share)),
             None => "smaps cannot be read, so not verified".to_owned(),
         };
-        note(page, &format!("pages {}: {share}", granted.asked))
-    };
-    pages.iter().map(line).collect()
+        format!("pages {}: {share}", granted.asked)
+    }));
 }
 
 /// What was left out, with the reasons; those that share one stand together.
-fn left_out_note(page: Page, left_out: &[SkippedMethod]) -> String {
+fn left_out_note(out: &mut PageText, left_out: &[SkippedMethod]) {
     let items = left_out.iter().map(|item| (&*item.reason, &*item.name));
-    let lines = by_reason(items).into_iter();
-    lines.map(|line| note(page, &format!("left out: {line}"))).collect()
+    out.notes(by_reason(items).iter().map(|line| format!("left out: {line}")));
 }
 
 /// A histogram: one line for each bar from the first to the last that holds a value.

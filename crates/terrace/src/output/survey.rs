@@ -10,7 +10,7 @@ mod ladder;
 
 use super::Page;
 use super::figure::{self, Digits};
-use super::prose::{by_reason, painted_lines};
+use super::prose::{by_reason, sentence};
 use super::style::Tone;
 use super::table::{tied, wrap};
 use model::machine::MachineFacts;
@@ -95,8 +95,7 @@ fn hardware(survey: &Survey, page: Page) -> String {
     if known.is_empty() {
         return String::new();
     }
-    let line = wrap(&known.join(", "), page.width.saturating_sub(1), 1);
-    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+    sentence(page, Tone::Dim, &known.join(", "), 1)
 }
 
 fn cores(machine: &MachineFacts) -> String {
@@ -137,8 +136,7 @@ fn paragraph<'a>(
     if groups.is_empty() {
         return String::new();
     }
-    let line = wrap(&format!("{title} {}", groups.join("; ")), page.width - 1, 4);
-    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+    sentence(page, Tone::Dim, &format!("{title} {}", groups.join("; ")), 4)
 }
 
 /// Where the rest of a brief page is, said once.
@@ -147,8 +145,7 @@ fn more(survey: &Survey, detail: Detail, page: Page) -> String {
         return String::new();
     }
     let text = "Evidence, risks and how to confirm each: --details, or --json.";
-    let line = wrap(text, page.width - 1, 4);
-    format!(" {}\n", painted_lines(page, Tone::Dim, &line))
+    sentence(page, Tone::Dim, text, 4)
 }
 
 /// Commands that lead on from here; each of them exists.
@@ -160,8 +157,7 @@ fn next(survey: &Survey, page: Page) -> String {
     commands.push("terrace survey --json");
     commands.push("terrace measure --help");
     let unbroken: Vec<String> = commands.into_iter().map(tied).collect();
-    let line = wrap(&format!("Next: {}", unbroken.join(", ")), page.width - 1, 7);
-    format!(" {line}\n")
+    sentence(page, Tone::Plain, &format!("Next: {}", unbroken.join(", ")), 7)
 }
 
 #[cfg(test)]

@@ -5,60 +5,39 @@
 
 use super::Page;
 use super::clean::escaped;
+use super::markdown;
 use super::style::Tone;
 
 /// The space between two columns.
 const GAP: usize = 2;
 
-/// On which side a column's cells are filled up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    Left,
-    Right,
-}
-
+/// A column, and its cell of each row.
 #[derive(Clone, Debug)]
-pub struct Column {
+struct Column {
     title: String,
-    align: Align,
+    is_number: bool,
     rank: u8,
+    cells: Vec<Cell>,
 }
 
-/// One cell: its text and its tone.
-#[derive(Clone, Debug, Default)]
+/// One cell: its text, as it was given, and its tone.
+#[derive(Clone, Debug)]
 pub struct Cell {
     text: String,
     tone: Tone,
 }
 
-/// Columns and rows, laid out by [`Table::render`].
+/// Columns over rows. Each column is declared once, with its title, its rank and its cell of a row.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct Table<R> {
+    rows: Vec<R>,
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
     gap: usize,
 }
 
-impl Column {
-    pub fn words(title: &str) -> Self {
-        Self { title: escaped(title).into_owned(), align: Align::Left, rank: 0 }
-    }
-
-    pub fn numbers(title: &str) -> Self {
-        Self { align: Align::Right, ..Self::words(title) }
-    }
-
-    /// The same column, left out on narrow pages: the higher the rank, the earlier.
-    pub fn rank(mut self, rank: u8) -> Self {
-        self.rank = rank;
-        self
-    }
-}
-
 impl Cell {
-    /// A cell in a tone; its text is escaped.
     pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
-        Self { text: escaped(&text.into()).into_owned(), tone }
+        Self { text: text.into(), tone }
     }
 }
 
@@ -68,19 +47,30 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-impl Table {
-    pub fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new(), gap: GAP }
+impl<R: Copy> Table<R> {
+    /// A table of `rows` without columns.
+    pub fn of(rows: impl IntoIterator<Item = R>) -> Self {
+        Self { rows: rows.into_iter().collect(), columns: Vec::new(), gap: GAP }
+    }
+
+    /// Adds a column whose cells begin below each other. The higher its rank, the earlier it is
+    /// left out on narrow pages; a column of rank 0 stays.
+    pub fn words<C: Into<Cell>>(mut self, title: &str, rank: u8, cell: impl FnMut(R) -> C) -> Self {
+        let cells = self.rows.iter().copied().map(cell).map(C::into).collect();
+        self.columns.push(Column { title: title.to_owned(), is_number: false, rank, cells });
+        self
+    }
+
+    /// Adds a column whose cells end below each other; see [`Table::words`].
+    pub fn numbers<C: Into<Cell>>(self, title: &str, rank: u8, cell: impl FnMut(R) -> C) -> Self {
+        let mut table = self.words(title, rank, cell);
+        table.columns.iter_mut().next_back().into_iter().for_each(|last| last.is_number = true);
+        table
     }
 
     pub fn gap(mut self, gap: usize) -> Self {
         self.gap = gap;
         self
-    }
-
-    /// Adds a row; missing cells are empty, cells beyond the columns are left out.
-    pub fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -89,87 +79,89 @@ impl Table {
 
     /// Whether all columns fit on `page`, each line indented by `indent` spaces.
     pub fn fits(&self, page: Page, indent: usize) -> bool {
-        let shown = self.fitting(&self.widths(), page.width.saturating_sub(indent));
-        shown.len() == self.columns.len()
+        self.fitting(page, indent).len() == self.columns.len()
     }
 
     /// The table as lines, the titles first, each line indented by `indent` spaces.
     pub fn render(&self, page: Page, indent: usize) -> String {
-        let widths = self.widths();
-        let shown = self.fitting(&widths, page.width.saturating_sub(indent));
+        let shown = self.fitting(page, indent);
+        let titles = shown.iter().map(|(column, _)| (column.title.as_str(), Tone::Dim));
         let mut text = String::new();
-        let titles: Vec<Cell> = self
-            .columns
-            .iter()
-            .map(|column| Cell::toned(column.title.as_str(), Tone::Dim))
-            .collect();
         if self.columns.iter().any(|column| !column.title.is_empty()) {
-            text.push_str(&self.line(&titles, &shown, &widths, page, indent));
+            text.push_str(&self.line(&shown, titles, page, indent));
         }
-        for row in &self.rows {
-            text.push_str(&self.line(row, &shown, &widths, page, indent));
+        for row in 0..self.rows.len() {
+            let cells = shown.iter().map(|(column, _)| &column.cells[row]);
+            let toned = cells.map(|cell| (cell.text.as_str(), cell.tone));
+            text.push_str(&self.line(&shown, toned, page, indent));
         }
         text
     }
 
-    fn widths(&self) -> Vec<usize> {
-        let of_cells = |index: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(index));
-            cells.map(|cell| length(&cell.text)).max().unwrap_or(0)
-        };
-        self.columns
-            .iter()
-            .enumerate()
-            .map(|(index, column)| length(&column.title).max(of_cells(index)))
-            .collect()
+    /// The table as Markdown; the indent of a cell survives.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let titles = self.columns.iter().map(|column| column.title.clone()).collect();
+        let rule = |column: &Column| if column.is_number { "---:" } else { "---" }.to_owned();
+        let mut text = line(titles) + &line(self.columns.iter().map(rule).collect());
+        for row in 0..self.rows.len() {
+            let cell = |column: &Column| {
+                let text = &column.cells[row].text;
+                let indent = if text.starts_with(' ') { "&nbsp;&nbsp;" } else { "" };
+                format!("{indent}{}", markdown::text(text.trim_start()))
+            };
+            text.push_str(&line(self.columns.iter().map(cell).collect()));
+        }
+        text
     }
 
-    /// Which columns fit into `width`, in order.
-    fn fitting(&self, widths: &[usize], width: usize) -> Vec<usize> {
-        let mut shown: Vec<usize> = (0..self.columns.len()).collect();
+    /// The columns that fit on `page`, in order, each with its width.
+    fn fitting(&self, page: Page, indent: usize) -> Vec<(&Column, usize)> {
+        let width = page.width.saturating_sub(indent);
+        let with_width = |column| (column, Column::width(column));
+        let mut shown: Vec<_> = self.columns.iter().map(with_width).collect();
         loop {
-            let cells: usize = shown.iter().map(|&index| widths[index]).sum();
+            let cells: usize = shown.iter().map(|(_, width)| width).sum();
             let total = cells + self.gap * shown.len().saturating_sub(1);
             // Of equal ranks the rightmost column goes first.
-            let last = shown.iter().copied().max_by_key(|&index| self.columns[index].rank);
-            match last {
-                Some(index) if total > width && self.columns[index].rank > 0 => {
-                    shown.retain(|&other| other != index);
-                }
-                _ => return shown,
+            let last = (0..shown.len()).max_by_key(|&index| shown[index].0.rank);
+            match last.filter(|&index| total > width && shown[index].0.rank > 0) {
+                Some(index) => drop(shown.remove(index)),
+                None => return shown,
             }
         }
     }
 
-    fn line(
+    fn line<'a>(
         &self,
-        row: &[Cell],
-        shown: &[usize],
-        widths: &[usize],
+        shown: &[(&Column, usize)],
+        cells: impl Iterator<Item = (&'a str, Tone)>,
         page: Page,
         indent: usize,
     ) -> String {
         let mut line = " ".repeat(indent);
-        let empty = Cell::default();
         // Space is only written before more text, so that no line ends with it.
         let mut pending = 0;
-        for &index in shown {
-            let cell = row.get(index).unwrap_or(&empty);
-            let fill = widths[index].saturating_sub(length(&cell.text));
-            let (before, after) = match self.columns[index].align {
-                Align::Left => (0, fill),
-                Align::Right => (fill, 0),
-            };
+        for ((column, width), (text, tone)) in shown.iter().zip(cells) {
+            let fill = width.saturating_sub(length(text));
+            let (before, after) = if column.is_number { (fill, 0) } else { (0, fill) };
             pending += before;
-            if !cell.text.is_empty() {
+            if !text.is_empty() {
                 line.push_str(&" ".repeat(pending));
-                line.push_str(&page.style.paint(cell.tone, &cell.text));
+                line.push_str(&page.style.paint(tone, &escaped(text)));
                 pending = 0;
             }
             pending += after + self.gap;
         }
         line.push('\n');
         line
+    }
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| length(&cell.text));
+        cells.fold(length(&self.title), usize::max)
     }
 }
 
@@ -244,15 +236,11 @@ pub fn wrap(text: &str, width: usize, hang: usize) -> String {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
-        let mut table = Table::new(vec![
-            Column::words("name"),
-            Column::numbers("rate").rank(1),
-            Column::words("note").rank(2),
-        ]);
-        table.row(vec!["a".into(), "1".into(), "first".into()]);
-        table.row(vec!["long".into(), "100".into()]);
-        table
+    fn table() -> Table<[&'static str; 3]> {
+        Table::of([["a", "1", "first"], ["long", "100", ""]])
+            .words("name", 0, |row| row[0])
+            .numbers("rate", 1, |row| row[1])
+            .words("note", 2, |row| row[2])
     }
 
     #[test]
@@ -271,8 +259,8 @@ mod tests {
 
     #[test]
     fn colour_changes_no_width() {
-        let mut table = Table::new(vec![Column::words(""), Column::words("")]);
-        table.row(vec![Cell::toned("ab", Tone::Warn), "c".into()]);
+        let warning = Table::of([()]).words("", 0, |()| Cell::toned("ab", Tone::Warn));
+        let table = warning.words("", 0, |()| "c");
         let page = Page { width: 80, style: super::super::style::Style::new(true) };
         let text = table.render(page, 0);
         assert_eq!(super::super::clean::printable(&text), "\x1b[33mab\x1b[0m  c\n");

@@ -19,7 +19,7 @@ const PRIVATE_MODE: u32 = 0o600;
 const SHARED_MODE: u32 = 0o666;
 
 #[derive(Debug)]
-pub enum Target {
+pub enum OutputTarget {
     Standard,
     /// A file in a directory that is held open.
     File(OutputFile),
@@ -41,36 +41,36 @@ pub enum Written {
     ReaderGone,
 }
 
-impl Target {
+impl OutputTarget {
     pub fn standard() -> Self {
-        Target::Standard
+        OutputTarget::Standard
     }
 
     /// The target of `-o`; `None`, `-` and `/dev/stdout` are standard output. A file that does not
-    /// exist is made for its owner only; see [`Target::of_redacted`].
+    /// exist is made for its owner only; see [`OutputTarget::of_redacted`].
     ///
     /// # Errors
     /// When the file could not be written: it is no regular file, or its directory
     /// takes no new file. Nothing is created yet.
     pub fn of(output: Option<&Path>) -> Result<Self> {
         let Some(path) = output else {
-            return Ok(Target::Standard);
+            return Ok(OutputTarget::Standard);
         };
         if path == Path::new("-") || path == Path::new("/dev/stdout") {
-            return Ok(Target::Standard);
+            return Ok(OutputTarget::Standard);
         }
         let place = placed(path)?;
         // The only sure way to know that a directory takes a file is to make one; this one has
         // no name, so that nothing stays behind if the process dies here.
         sys::file::Scratch::create(&place.directory).map_err(|error| refused(path, error))?;
-        Ok(Target::File(OutputFile { place, mode: PRIVATE_MODE }))
+        Ok(OutputTarget::File(OutputFile { place, mode: PRIVATE_MODE }))
     }
 
-    /// As [`Target::of`]. What `is_redacted` is made to be passed on: others may read its file, as
-    /// far as the user's mask lets them.
+    /// As [`OutputTarget::of`]. What `is_redacted` is made to be passed on: others may read its
+    /// file, as far as the user's mask lets them.
     pub fn of_redacted(output: Option<&Path>, is_redacted: bool) -> Result<Self> {
         let mut target = Self::of(output)?;
-        if let Target::File(file) = &mut target
+        if let OutputTarget::File(file) = &mut target
             && is_redacted
         {
             file.mode = SHARED_MODE;
@@ -81,7 +81,7 @@ impl Target {
     /// The file `name` in a directory that is held open, for its owner only.
     pub fn in_directory(directory: Directory, name: &str) -> Self {
         let place = FilePlace { directory, name: name.into(), is_link: false };
-        Target::File(OutputFile { place, mode: PRIVATE_MODE })
+        OutputTarget::File(OutputFile { place, mode: PRIVATE_MODE })
     }
 
     /// Writes the whole text of a page, printable: marks of colours become escape sequences, and
@@ -97,15 +97,15 @@ impl Target {
     /// printable.
     pub fn write_data(&self, text: &str) -> Result<Written> {
         match self {
-            Target::Standard if io::stdout().is_terminal() => self.put(&clean::data(text)),
+            OutputTarget::Standard if io::stdout().is_terminal() => self.put(&clean::data(text)),
             _ => self.put(text),
         }
     }
 
     fn put(&self, text: &str) -> Result<Written> {
         match self {
-            Target::Standard => write_standard(text),
-            Target::File(file) => {
+            OutputTarget::Standard => write_standard(text),
+            OutputTarget::File(file) => {
                 let FilePlace { directory, name, .. } = &file.place;
                 let mode = file.file_mode();
                 sys::file::replace(directory, name, text.as_bytes(), mode, Durability::Synced)
@@ -114,17 +114,15 @@ impl Target {
             }
         }
     }
-}
 
-impl Target {
-    /// Writes what `fill` gives, piece by piece, as [`Target::write_data`] does: for a text too
-    /// long to be held.
+    /// Writes what `fill` gives, piece by piece, as [`OutputTarget::write_data`] does: for a text
+    /// too long to be held.
     ///
     /// # Errors
-    /// As [`Target::write`], and what `fill` reports.
+    /// As [`OutputTarget::write`], and what `fill` reports.
     pub fn stream(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Written> {
         match self {
-            Target::Standard => {
+            OutputTarget::Standard => {
                 let mut sink = Sink::new(io::stdout().lock());
                 let filled = if io::stdout().is_terminal() {
                     let mut clean = TerminalWriter::new(&mut sink);
@@ -139,7 +137,7 @@ impl Target {
                 }
                 written.map(|()| Written::Whole)
             }
-            Target::File(file) => {
+            OutputTarget::File(file) => {
                 let part = file.part()?;
                 let mut sink = Sink::new(part.file());
                 fill(&mut sink).and_then(|()| sink.end(&file.name()))?;

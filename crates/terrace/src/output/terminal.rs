@@ -2,7 +2,7 @@
 //! so that a page is laid out for one width.
 
 use super::style::Style;
-use super::target::Target;
+use super::target::OutputTarget;
 use crate::args::When;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -22,8 +22,8 @@ pub struct Page {
 
 impl Page {
     /// The page that `target` offers, given what was asked for by `--color`.
-    pub fn of(target: &Target, color: When) -> Self {
-        let terminal = matches!(target, Target::Standard) && std::io::stdout().is_terminal();
+    pub fn of(target: &OutputTarget, color: When) -> Self {
+        let terminal = matches!(target, OutputTarget::Standard) && std::io::stdout().is_terminal();
         Self {
             width: width(terminal, std::io::stdout()),
             style: Style::new(wants_colour(color, terminal)),

@@ -13,7 +13,7 @@ pub mod screen;
 mod state;
 mod values;
 
-pub use cursor::{Action, Cursor, Extent};
+pub use cursor::{Cursor, KeyAction, TimeExtent};
 pub use glyphs::Glyphs;
 
 use super::style::{Tone, Toned};
@@ -21,7 +21,7 @@ use super::verdict::{bar_lines, inferred, of_processors, one_at_a_time};
 use lanes::{Space, Widths};
 use model::explanation::{Explanation, Slice};
 use model::recording::Recording;
-use values::Columns;
+use values::TimeColumns;
 use viewer::questions::Question;
 
 /// From this height on there is room for the words above a bar.
@@ -37,12 +37,12 @@ const PART_OF_FINDINGS: usize = 3;
 const LEAST_OF_FINDINGS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
+pub struct ScreenSize {
     pub width: usize,
     pub height: usize,
 }
 
-impl Size {
+impl ScreenSize {
     /// How many columns of time a lane has.
     pub fn columns(self) -> usize {
         Widths::of(self.width).cells
@@ -56,13 +56,13 @@ pub struct Scene<'a> {
     /// The explanation of what is looked at; absent before there are two samples.
     pub explanation: Option<&'a Explanation>,
     pub cursor: &'a Cursor,
-    pub extent: Extent,
+    pub extent: TimeExtent,
     /// The file; absent for what goes on here.
     pub file: Option<&'a str>,
     /// The questions that the lanes answer.
     pub questions: &'a [Question],
     pub glyphs: Glyphs,
-    pub size: Size,
+    pub size: ScreenSize,
 }
 
 /// The lines of the screen, from the top, at most as many as it has.
@@ -91,7 +91,7 @@ pub fn names(explanation: &Explanation) -> Vec<String> {
 
 /// The bars, the findings, the cleared suspects, and what cannot be seen.
 fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
-    let Size { width, height } = scene.size;
+    let ScreenSize { width, height } = scene.size;
     let mut lines = bars(explanation, scene.size);
     let room = (height / PART_OF_FINDINGS).max(LEAST_OF_FINDINGS);
     let chosen = scene.cursor.chosen(&names(explanation));
@@ -109,7 +109,7 @@ fn judged(scene: &Scene<'_>, explanation: &Explanation) -> Vec<Toned> {
 }
 
 /// The bar that a verdict shows, on tall screens also the other one.
-fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
+fn bars(explanation: &Explanation, size: ScreenSize) -> Vec<Toned> {
     let clock = ("Wall time", &explanation.bars.wall);
     let all = if of_processors(&explanation.bars.thread) {
         ("All processors together", &explanation.bars.thread)
@@ -124,7 +124,7 @@ fn bars(explanation: &Explanation, size: Size) -> Vec<Toned> {
     lines
 }
 
-fn bar((words, slices): (&str, &Vec<Slice>), size: Size) -> Vec<Toned> {
+fn bar((words, slices): (&str, &Vec<Slice>), size: ScreenSize) -> Vec<Toned> {
     let lines = bar_lines(slices, size.width);
     let how = if inferred(slices) { ", inferred" } else { "" };
     let has_words = size.height >= HEIGHT_FOR_WORDS && !lines.is_empty();
@@ -139,7 +139,7 @@ fn lanes(scene: &Scene<'_>, room: usize) -> Vec<Toned> {
     };
     let widths = Widths::of(scene.size.width);
     let axis = axis::Axis::of(scene, widths);
-    let columns = Columns::new(scene.recording, axis.column_ns, axis.edge_ns, widths.cells);
+    let columns = TimeColumns::new(scene.recording, axis.column_ns, axis.edge_ns, widths.cells);
     let evidence = scene.explanation.map(|explanation| rested_on(explanation, scene.cursor));
     let space = Space {
         recording: scene.recording,

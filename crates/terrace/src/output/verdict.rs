@@ -13,7 +13,7 @@ mod repeats;
 mod tests;
 
 pub use bar::lines as bar_lines;
-pub use causes::{claim_words, cleared_words, shown};
+pub use causes::{claim_words, cleared_words};
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;
@@ -39,7 +39,7 @@ const LEAST_FOR_A_SHARE_NS: u64 = 10_000_000_000;
 
 /// What a page needs to know that is not part of the explanation.
 #[derive(Clone, Debug, Default)]
-pub struct Setting {
+pub struct VerdictSetting {
     /// What stands at the top: `terrace`, `terrace explain: make -j2`.
     pub title: String,
     /// Whether the recorder was root.
@@ -50,7 +50,12 @@ pub struct Setting {
     pub details: String,
 }
 
-pub fn page(explanation: &Explanation, setting: &Setting, detail: Detail, page: Page) -> String {
+pub fn page(
+    explanation: &Explanation,
+    setting: &VerdictSetting,
+    detail: Detail,
+    page: Page,
+) -> String {
     let mut text = header(explanation, setting, page);
     match detail {
         Detail::Brief => {
@@ -72,7 +77,7 @@ pub fn page(explanation: &Explanation, setting: &Setting, detail: Detail, page: 
 }
 
 /// `-- terrace ------- 41.3 s, exit 0`; on narrow pages the end stands on its own line.
-fn header(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+fn header(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> String {
     let room = page.width.saturating_sub(1);
     let end = match explanation.ending.as_str() {
         "" => long_time(explanation.wall_ns),
@@ -159,7 +164,7 @@ pub fn inferred(slices: &[Slice]) -> bool {
 }
 
 /// What is said about a large part that nothing has measured.
-fn unknown(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+fn unknown(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> String {
     let share = unexplained(explanation);
     if share < WORTH_A_LINE {
         return String::new();
@@ -203,14 +208,14 @@ fn doubts(explanation: &Explanation, page: Page) -> String {
 }
 
 /// That names are stand-ins: no reason to trust a number less.
-fn redacted(setting: &Setting, page: Page) -> String {
+fn redacted(setting: &VerdictSetting, page: Page) -> String {
     let line =
         if setting.redacted { "Names of commands, paths and users were replaced." } else { "" };
     paragraph(line, Tone::Dim, page)
 }
 
 /// `Watching cost 0.3 % of a core.   Details: terrace explain x.trec`
-fn cost(explanation: &Explanation, setting: &Setting, page: Page) -> String {
+fn cost(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> String {
     let share = explanation.watching.core_share;
     let cost = share.map(|share| match explanation.wall_ns {
         // A share of so little time would be that of opening and closing.

@@ -23,9 +23,9 @@ impl Processors {
     pub fn now() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap();
         let all: Vec<u64> = numbers(stat.lines().next().unwrap());
-        let own = fs::read_to_string("/proc/self/stat").unwrap();
+        let text = fs::read_to_string("/proc/self/stat").unwrap();
         // After the name in parentheses and the state: field 16 is the children's.
-        let own = numbers(own.rsplit_once(')').unwrap().1);
+        let own = numbers(text.rsplit_once(')').unwrap().1);
         let (user, nice, steal) = (all[0], all[1], all[7]);
         Self {
             programs: user + nice + steal,

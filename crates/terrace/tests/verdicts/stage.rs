@@ -82,8 +82,8 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
     // The shells that join groups become the recorder: its number stays.
     let number = recorder.id();
     let output = recorder.wait_with_output().map_err(|error| error.to_string())?;
-    let others = Processors::now().others_since(&before);
-    let others = made.neighbours.is_empty().then_some(others);
+    let by_others = Processors::now().others_since(&before);
+    let others = made.neighbours.is_empty().then_some(by_others);
     drop(made);
     let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -169,8 +169,8 @@ pub mod make {
         rate: u64,
     ) -> Result<(Mounted, Cgroup), String> {
         let mounted = Mounted::ext4(mib * MIB)?;
-        let number = format!("/sys/block/{}/dev", mounted.device_name());
-        let number = std::fs::read_to_string(number).map_err(|error| error.to_string())?;
+        let path = format!("/sys/block/{}/dev", mounted.device_name());
+        let number = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
         let group = limit(number.trim(), rate)?;
         Ok((mounted, group))
     }

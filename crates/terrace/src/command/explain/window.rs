@@ -90,10 +90,9 @@ impl Frame {
             Moment::Since(since) => return nanoseconds(since),
             Moment::Minute(ns) | Moment::Second(ns) => i128::from(ns),
         };
-        let found = self.pieces.iter().rev();
-        let mut found = found.filter_map(|piece| piece.last(of_day, length_ns));
+        let found = self.pieces.iter().rev().find_map(|piece| piece.last(of_day, length_ns));
         // Not there at all: after the end, by the clock of the start.
-        found.next().unwrap_or_else(|| {
+        found.unwrap_or_else(|| {
             let starts_ns = self.pieces[0].starts_ns;
             (of_day - starts_ns).rem_euclid(DAY_NS).max(self.wall_ns)
         })
@@ -121,9 +120,8 @@ impl Frame {
 
     /// The time of day, `14:32:05`, so long after the start.
     fn clock(&self, since_ns: i128) -> String {
-        let pieces = self.pieces.iter().rev();
-        let mut pieces = pieces.filter(|piece| piece.from_ns <= since_ns);
-        let starts_ns = pieces.next().map_or(0, |piece| piece.starts_ns);
+        let piece = self.pieces.iter().rev().find(|piece| piece.from_ns <= since_ns);
+        let starts_ns = piece.map_or(0, |piece| piece.starts_ns);
         let seconds = (starts_ns + since_ns).rem_euclid(DAY_NS) / SECOND_NS;
         let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
         format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)

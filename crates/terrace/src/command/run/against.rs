@@ -1,7 +1,9 @@
 //! `terrace run --against`: two commands take turns, in an order that rotates, and their times are
 //! compared. The first run of each warms the caches and does not count.
 
-use super::{Ran, Source, json_target, numbered, page_of_one, prepare, print_verdict, run_once};
+use super::{
+    PlannedRun, Ran, json_target, numbered, page_of_one, prepare, print_verdict, run_once,
+};
 use crate::args::When;
 use crate::args::run::RunArgs;
 use crate::error::{Error, Result};
@@ -30,7 +32,7 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
         for turn in 0..2 {
             let side = (turn + number as usize) % 2;
             prepare(args)?;
-            let ran = run_once(args, source(args, commands[side], side, number))?;
+            let ran = run_once(args, planned_run(args, commands[side], side, number))?;
             if ran.status != 0 {
                 // The time of a failed run is not comparable.
                 return Ok(failed(args, &ran, (side, number), page));
@@ -57,9 +59,17 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
 }
 
 /// What is run, and where its recording goes; that of the first round is not kept.
-fn source<'a>(args: &RunArgs, argv: &'a [OsString], side: usize, number: u32) -> Source<'a> {
+fn planned_run<'a>(
+    args: &RunArgs,
+    argv: &'a [OsString],
+    side: usize,
+    number: u32,
+) -> PlannedRun<'a> {
     let kept = args.output.as_deref().filter(|_| number > 0);
-    Source { argv, output: kept.map(|path| numbered(path, &format!("{}.{number}", SIDES[side]))) }
+    PlannedRun {
+        argv,
+        output: kept.map(|path| numbered(path, &format!("{}.{number}", SIDES[side]))),
+    }
 }
 
 fn failed(args: &RunArgs, ran: &Ran, (side, number): (usize, u32), page: Page) -> Exit {

@@ -38,8 +38,8 @@ pub fn set_cache_state(args: &RunArgs) -> Result<()> {
 
 /// `path`, or all regular files below it; links are not followed below the first.
 fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
-    let what = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
-    let what = what.map_err(|error| refused(path, &error))?;
+    let found = if depth == 0 { fs::metadata(path) } else { fs::symlink_metadata(path) };
+    let what = found.map_err(|error| refused(path, &error))?;
     if what.is_file() {
         files.push(path.to_owned());
     } else if what.is_dir() && depth < DEEPEST {

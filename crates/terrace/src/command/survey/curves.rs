@@ -1,7 +1,7 @@
 //! The points of the survey's pictures, from what the probes returned. Pure: points are
 //! sorted into curves, none is computed and none is measured for a picture.
 
-use super::run::Measured;
+use super::run::SurveyResults;
 use measure::memory::PageKind;
 use measure::memory::latency::LatencyReport;
 use model::curves::{
@@ -9,7 +9,7 @@ use model::curves::{
 };
 
 /// Every curve that `seen` has points of.
-pub fn curves(seen: &Measured) -> Curves {
+pub fn curves(seen: &SurveyResults) -> Curves {
     let ladder = seen.ladder.as_ref();
     Curves {
         copies: copies(seen),
@@ -29,7 +29,7 @@ pub fn curves(seen: &Measured) -> Curves {
 }
 
 /// A copy goes from one half of a level's size to the other.
-fn copies(seen: &Measured) -> Vec<CopyCurve> {
+fn copies(seen: &SurveyResults) -> Vec<CopyCurve> {
     let mut curves: Vec<CopyCurve> = Vec::new();
     for level in &seen.levels {
         for reached in &level.copies {
@@ -74,7 +74,7 @@ fn latencies(reports: &[Option<&LatencyReport>]) -> Vec<LatencyCurve> {
         .collect()
 }
 
-fn faults(seen: &Measured) -> Vec<FaultHistogram> {
+fn faults(seen: &SurveyResults) -> Vec<FaultHistogram> {
     let series = seen.faults.iter().flat_map(|report| &report.series);
     series
         .map(|series| FaultHistogram {

@@ -1,7 +1,7 @@
 //! The input of the rules of `explain`, from what the probes returned. Pure: devices, RAM disks,
 //! caches, swap and the processor's load are passed on as they are.
 
-use super::run::{Machine, Measured};
+use super::run::{SurveyResults, SurveyedMachine};
 use super::tiers;
 use explain::observed::{
     CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
@@ -14,7 +14,7 @@ use model::machine::MachineFacts;
 use model::probe::RamDiskReport;
 
 /// Everything for the rules.
-pub fn observed(seen: &Measured, tiers: &[Tier], machine: &Machine) -> Observed {
+pub fn observed(seen: &SurveyResults, tiers: &[Tier], machine: &SurveyedMachine) -> Observed {
     let facts = &machine.facts;
     let virtualized = facts.virtualization.is_some();
     let mut devices = seen.devices.iter();
@@ -48,7 +48,7 @@ pub fn observed(seen: &Measured, tiers: &[Tier], machine: &Machine) -> Observed 
     }
 }
 
-fn copy(level: &LevelReport, seen: &Measured, facts: &MachineFacts) -> Option<CopySeen> {
+fn copy(level: &LevelReport, seen: &SurveyResults, facts: &MachineFacts) -> Option<CopySeen> {
     let (libc, best) = (level.libc_copy.as_ref()?, level.copy.as_ref()?);
     let l3 = seen.ladder.as_ref()?.caches.iter().find(|cache| cache.level == 3);
     Some(CopySeen {
@@ -103,7 +103,7 @@ fn recooled(report: &FaultReport) -> Option<Recooled> {
     })
 }
 
-fn translation(seen: &Measured, virtualized: bool) -> Option<TranslationSeen> {
+fn translation(seen: &SurveyResults, virtualized: bool) -> Option<TranslationSeen> {
     let found = seen.translation.as_ref()?.translation.as_ref()?;
     Some(TranslationSeen {
         size_bytes: found.size_bytes,
@@ -114,7 +114,7 @@ fn translation(seen: &Measured, virtualized: bool) -> Option<TranslationSeen> {
 }
 
 /// The spread of every quantity that repeated trials gave.
-fn noise(seen: &Measured, tiers: &[Tier]) -> Vec<NoiseSeen> {
+fn noise(seen: &SurveyResults, tiers: &[Tier]) -> Vec<NoiseSeen> {
     let mut noise = Vec::new();
     for tier in tiers {
         let level = seen.levels.iter().find(|level| tiers::level_name(&level.name) == tier.name);

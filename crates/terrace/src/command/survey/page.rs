@@ -5,7 +5,7 @@ use super::places;
 use crate::args::survey::SurveyArgs;
 use crate::command::page;
 use crate::error::Result;
-use crate::output::{Target, json};
+use crate::output::{OutputTarget, json};
 use model::survey::Survey;
 use record::redact;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// A page that was asked for.
 #[derive(Debug)]
 pub struct PageFile {
-    target: Target,
+    target: OutputTarget,
     /// What is replaced in it, besides what is known by its form; `None`: nothing is.
     private: Option<Vec<String>>,
 }
@@ -50,8 +50,8 @@ fn private_words(asked: &[PathBuf]) -> Vec<String> {
     let real = |path: PathBuf| std::fs::canonicalize(&path).unwrap_or(path);
     let directories = asked.iter().cloned().chain(places::own_directories());
     let paths = directories.flat_map(|path| [real(path.clone()), path]);
-    let users = ["USER", "LOGNAME", "SUDO_USER"].map(std::env::var);
-    let users = users.into_iter().flatten().filter(|user| user != "root");
+    let named = ["USER", "LOGNAME", "SUDO_USER"].map(std::env::var);
+    let users = named.into_iter().flatten().filter(|user| user != "root");
     paths.map(|path| path.display().to_string()).chain(users).collect()
 }
 
@@ -65,7 +65,7 @@ mod tests {
     fn written(private: Option<Vec<String>>) -> String {
         let directory = TempDir::new();
         let path = directory.path().join("page.html");
-        let file = PageFile { target: Target::of(Some(&path)).unwrap(), private };
+        let file = PageFile { target: OutputTarget::of(Some(&path)).unwrap(), private };
         // Of a version that kept no curves, as any stored survey may be.
         file.write(&serde_json::from_str(RECORDED).unwrap()).unwrap();
         std::fs::read_to_string(path).unwrap()

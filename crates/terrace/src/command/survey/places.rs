@@ -23,7 +23,7 @@ const RAM_DISKS: [&str; 2] = ["/dev/shm", "/run/shm"];
 
 /// A directory to measure in, and what is behind it.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SurveyPlace {
     /// The directory, as it was named.
     pub directory: PathBuf,
     /// Its mount.
@@ -34,7 +34,7 @@ pub struct Place {
     pub in_ram: bool,
 }
 
-impl Place {
+impl SurveyPlace {
     /// The tier's name: the mount point and the disk.
     pub fn name(&self) -> String {
         let mount = self.mount.mount_point.display();
@@ -83,9 +83,9 @@ impl Place {
 
 /// The places of a survey, and what was left out.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SurveyPlaces {
     /// Devices and RAM disks, in the order they were named.
-    pub places: Vec<Place>,
+    pub places: Vec<SurveyPlace>,
     /// Left out, with the reason.
     pub skipped: Vec<Skipped>,
 }
@@ -95,9 +95,9 @@ pub struct Places {
 ///
 /// A path that was asked for and cannot be looked at is an error; the others are
 /// left out.
-pub fn find(asked: &[PathBuf], root: &Root) -> Result<Places, Error> {
+pub fn find(asked: &[PathBuf], root: &Root) -> Result<SurveyPlaces, Error> {
     let mounts = mounts::read(root);
-    let mut found = Places::default();
+    let mut found = SurveyPlaces::default();
     let mut seen = HashSet::new();
     let own = own_directories().into_iter().map(|path| (path, false));
     for (path, asked) in asked.iter().map(|path| (path.clone(), true)).chain(own) {
@@ -132,7 +132,7 @@ pub(super) fn own_directories() -> Vec<PathBuf> {
 }
 
 /// What is behind `path`; an error says why it is not to be measured.
-fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<Place, Error> {
+fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<SurveyPlace, Error> {
     let refuse = |kind, reason: &str| Error::new(kind, "survey", reason).at(path);
     let impossible = |reason: &str| refuse(ErrorKind::Impossible, reason);
     let usage = |reason: &str| refuse(ErrorKind::Usage, reason);
@@ -159,7 +159,7 @@ fn place(path: &Path, asked: bool, mounts: &[Mount], root: &Root) -> Result<Plac
         return Err(impossible("this user may not write there"));
     }
     let in_ram = ["tmpfs", "ramfs", "devtmpfs"].contains(&mount.fs_type.as_str());
-    Ok(Place { disk: disk_behind(root, &mount), directory: real, mount, in_ram })
+    Ok(SurveyPlace { disk: disk_behind(root, &mount), directory: real, mount, in_ram })
 }
 
 /// Why a mount is left alone unless it was asked for, if it is.
@@ -206,7 +206,7 @@ mod tests {
         )
     }
 
-    fn names(found: &Places) -> Vec<&str> {
+    fn names(found: &SurveyPlaces) -> Vec<&str> {
         found.places.iter().map(|p| p.mount.fs_type.as_str()).collect()
     }
 

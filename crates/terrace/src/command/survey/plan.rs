@@ -22,7 +22,7 @@ pub const TIMES_CACHE: u64 = 4;
 
 /// The plan of one survey.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct SurveyPlan {
     /// The end of everything.
     pub total: Duration,
     /// First touch.
@@ -47,7 +47,7 @@ pub struct Plan {
     pub compute: Duration,
 }
 
-impl Plan {
+impl SurveyPlan {
     /// The plan for a survey of a minute at most, or of 15 s.
     pub fn new(quick: bool, ram_bytes: u64) -> Self {
         let pick = |full_ms: u64, quick_ms: u64| {
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn both_plans_end_in_their_time() {
         for (quick, most) in [(false, 60), (true, 15)] {
-            let plan = Plan::new(quick, 256 << 20);
+            let plan = SurveyPlan::new(quick, 256 << 20);
             assert!(plan.total < Duration::from_secs(most));
             let parts = plan.faults.budget
                 + plan.ladder.budget

@@ -3,8 +3,8 @@
 //! A probe that fails leaves its place empty with the reason; the survey goes on.
 //! Nothing is computed here beyond when to stop.
 
-use super::places::{Place, Places};
-use super::plan::{self, Plan};
+use super::places::{SurveyPlace, SurveyPlaces};
+use super::plan::{self, SurveyPlan};
 use super::swap;
 use crate::command::machine_facts;
 use machine::Root;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Everything a survey saw, as the probes returned it.
 #[derive(Debug, Default)]
-pub struct Measured {
+pub struct SurveyResults {
     /// First touch.
     pub faults: Option<FaultReport>,
     /// The curve of latency over sizes.
@@ -56,7 +56,7 @@ pub struct Measured {
 
 /// The machine as it was before anything was measured.
 #[derive(Debug)]
-pub struct Machine {
+pub struct SurveyedMachine {
     /// What a reader needs to judge the figures.
     pub facts: MachineFacts,
     /// What the caches are said to hold.
@@ -65,7 +65,7 @@ pub struct Machine {
     pub memory: Memory,
 }
 
-impl Machine {
+impl SurveyedMachine {
     /// Reads all of it.
     pub fn read(root: &Root) -> Self {
         let (cpu, memory) = (machine::cpu::read(root), machine::memory::read(root));
@@ -75,14 +75,14 @@ impl Machine {
 
 /// Runs the survey.
 pub fn run(
-    plan: &Plan,
-    places: Places,
-    machine: &Machine,
+    plan: &SurveyPlan,
+    places: SurveyPlaces,
+    machine: &SurveyedMachine,
     root: &Root,
     stop: &Budget,
     progress: &mut ProgressSink<'_>,
-) -> Measured {
-    let mut seen = Measured { skipped: places.skipped, ..Measured::default() };
+) -> SurveyResults {
+    let mut seen = SurveyResults { skipped: places.skipped, ..SurveyResults::default() };
     let before = ProcessorReading::now(root);
     let _ = progress(Progress::step("new memory"));
     let faults = measure::faults::measure(&plan.faults, root, stop);
@@ -125,7 +125,7 @@ pub fn run(
     seen
 }
 
-impl Measured {
+impl SurveyResults {
     /// The value, or its error among what was left out.
     fn keep<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
         match result {
@@ -141,12 +141,13 @@ impl Measured {
         self.skipped.push(Skipped { name: name.to_owned(), reason: model::error_chain(error) });
     }
 
-    /// What must be measured even when the disks were slow, before the second pass over memory, which
-    /// can be shortened: the swap areas, and the edges of the caches a second time. An edge that moves
-    /// is not the cache's size; without the second search a finding about a size is only inferred.
+    /// What must be measured even when the disks were slow, before the second pass over memory,
+    /// which can be shortened: the swap areas, and the edges of the caches a second time. An edge
+    /// that moves is not the cache's size. Without the second search a finding about a size is only
+    /// inferred.
     fn swap_and_edges(
         &mut self,
-        plan: &Plan,
+        plan: &SurveyPlan,
         root: &Root,
         stop: &Budget,
         progress: &mut ProgressSink<'_>,
@@ -166,9 +167,9 @@ impl Measured {
     /// Devices and RAM disks share what time is left before the last steps.
     fn disks(
         &mut self,
-        plan: &Plan,
-        places: Vec<Place>,
-        machine: &Machine,
+        plan: &SurveyPlan,
+        places: Vec<SurveyPlace>,
+        machine: &SurveyedMachine,
         root: &Root,
         stop: &Budget,
         progress: &mut ProgressSink<'_>,

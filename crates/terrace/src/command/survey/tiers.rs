@@ -2,7 +2,7 @@
 //! out, nearest to the processor first.
 
 use super::plan::TIMES_CACHE;
-use super::run::Measured;
+use super::run::SurveyResults;
 use machine::memory::Memory;
 use measure::faults::{TouchMethod, TouchPhase};
 use measure::memory::PagesGranted;
@@ -15,7 +15,7 @@ use model::{Bytes, Grade, Latency, Tier, TierKind};
 pub const NEW_MEMORY: &str = "RAM, new";
 
 /// All tiers of `seen`, in the order of the page.
-pub fn tiers(seen: &Measured, memory: &Memory) -> Vec<Tier> {
+pub fn tiers(seen: &SurveyResults, memory: &Memory) -> Vec<Tier> {
     let caches = seen.ladder.as_ref().map_or(&[][..], |ladder| &ladder.caches);
     let pages = pages_word(seen.granted.as_ref());
     let mut tiers: Vec<Tier> = seen
@@ -65,18 +65,11 @@ fn level(
     pages: &str,
     noun: &str,
 ) -> Tier {
-    let method_of = |what: &str, reached: &Option<BestRate>| {
-        let method = &reached.as_ref()?.method;
-        Some(format!("{what} {method}"))
+    let rates = [("read", &report.read), ("write", &report.write), ("copy", &report.copy)];
+    let method = |(what, reached): (&str, &Option<BestRate>)| {
+        Some(format!("{what} {}", reached.as_ref()?.method))
     };
-    let methods: Vec<String> = [
-        method_of("read", &report.read),
-        method_of("write", &report.write),
-        method_of("copy", &report.copy),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let methods: Vec<String> = rates.into_iter().filter_map(method).collect();
     let rate = |reached: &Option<BestRate>| reached.as_ref().map(|r| r.bytes_per_s.clone());
     Tier {
         name: level_name(&report.name),
@@ -91,10 +84,7 @@ fn level(
             Bytes(report.size_bytes),
             methods.join(", ")
         ),
-        grade: match report.load_ns {
-            Some(_) => Grade::Measured,
-            None => Grade::Unseen,
-        },
+        grade: grade(&report.load_ns, Grade::Measured),
         reason: Some(match (&report.load_ns, report.all_disturbed) {
             (None, _) => "the time ended before its first trial".to_owned(),
             (_, true) => format!("something disturbed every trial of a method; {NO_PERCENTILES}"),
@@ -145,7 +135,7 @@ fn ram(report: &LevelReport, pages: &str, caches: &[CacheLevel], total: Option<B
     tier
 }
 
-fn new_memory(seen: &Measured) -> Option<Tier> {
+fn new_memory(seen: &SurveyResults) -> Option<Tier> {
     let report = seen.faults.as_ref()?;
     let first = report.find(TouchMethod::Base, TouchPhase::First)?;
     let latency_ns = Some(Latency {
@@ -191,7 +181,7 @@ fn ram_disk(report: &RamDiskReport) -> Tier {
 }
 
 /// The page cache, as it served the first device's file.
-fn page_cache(measured: &Measured, available: Option<Bytes>) -> Option<Tier> {
+fn page_cache(measured: &SurveyResults, available: Option<Bytes>) -> Option<Tier> {
     let mut devices = measured.devices.iter();
     let report = devices.find(|report| report.page_cache_bytes.is_some())?;
     Some(Tier {
@@ -224,13 +214,15 @@ fn device(report: &DeviceReport) -> Tier {
             Bytes(report.file_bytes),
             report.served_reason
         ),
-        grade: match report.random_read_ns {
-            Some(_) => Grade::Measured,
-            None => Grade::Unseen,
-        },
+        grade: grade(&report.random_read_ns, Grade::Measured),
         reason: joined(report.notes.iter().chain(&report.failure).cloned().collect()),
         ..Tier::unseen(report.tier.clone(), TierKind::Device, "")
     }
+}
+
+/// The grade of a tier whose latency is `seen`, if it is there.
+fn grade<T>(latency: &Option<T>, seen: Grade) -> Grade {
+    if latency.is_some() { seen } else { Grade::Unseen }
 }
 
 /// Reasons in one clause; `None` without any.
@@ -245,10 +237,7 @@ fn swap_tier(area: &SwapArea) -> Tier {
         capacity_bytes: Some(area.size_bytes),
         latency_ns: area.latency_ns.clone(),
         method: "random 4 KiB reads of the swap area itself".to_owned(),
-        grade: match area.latency_ns {
-            Some(_) => Grade::Inferred,
-            None => Grade::Unseen,
-        },
+        grade: grade(&area.latency_ns, Grade::Inferred),
         reason: area.reason.clone(),
         ..Tier::unseen(format!("swap  {name}"), kind, "")
     }

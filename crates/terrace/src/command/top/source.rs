@@ -20,7 +20,7 @@ const QUIET: Duration = Duration::from_secs(15);
 
 /// Where the samples come from.
 #[derive(Debug)]
-pub enum Source {
+pub enum TopSource {
     /// What runs here.
     Here(Live),
     /// A file, and when it was last seen to grow.
@@ -29,7 +29,7 @@ pub enum Source {
     Whole(Box<Recording>),
 }
 
-impl Source {
+impl TopSource {
     /// Opens what the command line names.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use record::file::Follower;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use viewer::live::{Now, Place, event};
+use viewer::live::{LiveState, PagePosition, event};
 use viewer::recording::recording_page;
 use viewer::{Meanings, Site, View};
 
@@ -28,7 +28,7 @@ const NEWS_LIMIT: Duration = Duration::from_millis(500);
 
 /// A recording that is being made.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveRecording {
     name: String,
     meanings: Meanings,
     state: Mutex<State>,
@@ -47,7 +47,7 @@ struct State {
     has_ended: bool,
 }
 
-impl Live {
+impl LiveRecording {
     /// Reads what there is of the recording at `path`.
     ///
     /// # Errors
@@ -114,8 +114,8 @@ impl State {
         true
     }
 
-    fn now(&self) -> Now<'_> {
-        Now {
+    fn now(&self) -> LiveState<'_> {
+        LiveState {
             recording: self.follower.recording(),
             explanation: &self.explanation,
             explanations: self.explanations,
@@ -124,9 +124,9 @@ impl State {
     }
 
     /// The place of a page that knows all that was read.
-    fn place(&self) -> Place {
+    fn place(&self) -> PagePosition {
         let recording = self.follower.recording();
-        Place {
+        PagePosition {
             samples: recording.ticks.len(),
             series: recording.series.len(),
             spans: recording.spans.len(),
@@ -135,7 +135,7 @@ impl State {
     }
 }
 
-impl Site for Live {
+impl Site for LiveRecording {
     fn page(&self) -> Option<Arc<String>> {
         let state = self.state();
         let recording = state.follower.recording();
@@ -147,7 +147,7 @@ impl Site for Live {
         recording_page(vec![view], None, Some(&events)).ok().map(Arc::new)
     }
 
-    fn event(&self, place: Place) -> Option<(String, Place)> {
+    fn event(&self, place: PagePosition) -> Option<(String, PagePosition)> {
         let news = |state: &State| event(&state.now(), place, meaning(&self.meanings)).ok()?;
         let state = self.state();
         if let Some(event) = news(&state) {
@@ -158,7 +158,7 @@ impl Site for Live {
         news(&state)
     }
 
-    fn has_ended(&self, place: Place) -> bool {
+    fn has_ended(&self, place: PagePosition) -> bool {
         let state = self.state();
         state.has_ended && place == state.place()
     }

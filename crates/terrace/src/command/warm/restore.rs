@@ -7,7 +7,7 @@ use crate::args::When;
 use crate::args::warm::RestoreArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::warm::Receipt;
+use crate::output::warm::RestoreReceipt;
 use machine::Root;
 use model::Bytes;
 use place::background::Limits;
@@ -149,9 +149,9 @@ fn carry_out(
     request: &RestoreRequest,
     root: &Root,
     activity: &Activity,
-) -> Result<Receipt> {
+) -> Result<RestoreReceipt> {
     let plan = restore::plan(root, request)?;
-    let mut receipt = Receipt {
+    let mut receipt = RestoreReceipt {
         planned: plan.parts.clone(),
         speeds: plan.speeds.clone(),
         notes: plan.notes.clone(),

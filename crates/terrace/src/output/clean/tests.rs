@@ -4,7 +4,7 @@
 use super::*;
 use crate::output::Page;
 use crate::output::style::{Style, Tone};
-use crate::output::table::{Cell, Column, Table, length, wrap};
+use crate::output::table::{Cell, Table, length, wrap};
 use std::path::{Path, PathBuf};
 
 /// One of each kind, with a mark of colour and its end as the layout writes them.
@@ -45,17 +45,18 @@ fn json_means_the_same_afterwards() {
 fn foreign_text_is_clean_in_the_layout_and_its_width_is_that_of_the_escapes() {
     for style in [Style::new(false), Style::new(true)] {
         let page = Page { width: 200, style };
-        let mut table = Table::new(vec![Column::words(HOSTILE), Column::words("end")]);
-        table.row(vec![HOSTILE.into(), "x".into()]);
-        table.row(vec![Cell::toned(HOSTILE, Tone::Warn), "x".into()]);
-        table.row(vec!["a\nb".into(), "x".into()]);
+        let rows = [(HOSTILE, Tone::Plain), (HOSTILE, Tone::Warn), ("a\nb", Tone::Plain)];
+        let table = Table::of(rows)
+            .words(HOSTILE, 0, |(text, tone)| Cell::toned(text, tone))
+            .words("end", 0, |_| "x");
         let text = table.render(page, 0);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text:?}");
         let mut ends = Vec::new();
         for line in lines {
-            let plain = printable(line).replace("\x1b[2m", "").replace("\x1b[33m", "");
-            let plain = plain.replace("\x1b[0m", "");
+            let codes = ["\x1b[2m", "\x1b[33m", "\x1b[0m"];
+            let without = |text: String, code| text.replace(code, "");
+            let plain = codes.into_iter().fold(printable(line).into_owned(), without);
             assert_clean(&plain);
             ends.push(plain.trim_end_matches(['x', 'e', 'n', 'd']).len());
         }
@@ -127,10 +128,9 @@ fn one_place_writes_to_the_terminal() {
     ];
     for path in sources(&source) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let code: Vec<&str> =
-            code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-        let code = code.join("\n");
+        let without_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = without_tests.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let code = lines.collect::<Vec<_>>().join("\n");
         let name = path.strip_prefix(&source).unwrap().to_str().unwrap();
         if name.ends_with("tests.rs") {
             continue;

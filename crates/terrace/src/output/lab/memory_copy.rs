@@ -1,16 +1,15 @@
 //! The page of `memory-copy-2001`: the answer first, then what it stands on, then the table of 2001
 //! and the parameters that were open. Pure.
 
-use crate::output::Page;
-use crate::output::figure::{self, ABSENT, Digits, or_absent};
-use crate::output::prose::{heading, sentence};
+use crate::output::figure::{self, Digits, or_absent};
+use crate::output::prose::PageText;
 use crate::output::report::interrupted;
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use explain::copying::{Limit, MethodLimit, Ratio};
 use lab::description::Experiment;
 use lab::memory_copy::{
-    ARTICLE_BYTES, CACHED_BYTES, MemoryCopyOutcome, Row, SYSTEMS, Stride, Then,
+    ARTICLE_BYTES, CACHED_BYTES, Load, MemoryCopyOutcome, Row, SYSTEMS, Stride, Then,
 };
 use measure::memory::PageKind;
 use measure::memory::classic::METHODS;
@@ -22,23 +21,17 @@ use std::path::Path;
 const SHORT: [&str; 3] = ["2.2.16", "2.4.4", "Win2000"];
 
 impl super::OutcomePage for MemoryCopyOutcome {
-    fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
-        let title = format!("{}: {}", experiment.name, experiment.title);
-        let mut text = heading(page, &title);
-        let mut lines = |lines: Vec<String>| {
-            text.extend(lines.iter().map(|line| sentence(page, line)));
-        };
-        lines(answer(self));
-        text.push_str(&limits(self, page));
-        text.push_str(&then_and_now(self, page));
-        text.push_str(&open_parameters(self, page));
-        let kept = out.map(|out| {
-            let out = out.display();
-            format!("Kept in {out}: result.json and the recording whole.trec.")
-        });
-        let notes = self.notes.iter().map(|note| format!("Not measured: {note}."));
-        text.extend(notes.chain(kept).map(|line| sentence(page, &line)));
-        text
+    fn write_page(&self, experiment: &Experiment, directory: Option<&Path>, out: &mut PageText) {
+        out.heading(&format!("{}: {}", experiment.name, experiment.title));
+        out.sentences(answer(self));
+        write_limits(self, out);
+        write_then_and_now(self, out);
+        write_open_parameters(self, out);
+        out.sentences(self.notes.iter().map(|note| format!("Not measured: {note}.")));
+        out.sentences(directory.map(|directory| {
+            let directory = directory.display();
+            format!("Kept in {directory}: result.json and the recording whole.trec.")
+        }));
     }
 
     fn shortfall(&self) -> Option<String> {
@@ -83,44 +76,33 @@ fn answer(outcome: &MemoryCopyOutcome) -> Vec<String> {
 }
 
 /// What moves the data of each method and what limits it, with the sentences that prove it.
-fn limits(outcome: &MemoryCopyOutcome, page: Page) -> String {
+fn write_limits(outcome: &MemoryCopyOutcome, out: &mut PageText) {
     let memory = outcome.memory_bytes;
     let size = or_absent(memory, |bytes| Bytes(bytes).to_string());
-    let mut text = heading(page, "What moves the data, and what limits it; GB/s");
-    let mut table = Table::new(vec![
-        Column::words("method"),
-        Column::words("moved by"),
-        Column::numbers(&Bytes(CACHED_BYTES).to_string()).rank(2),
-        Column::numbers(&Bytes(ARTICLE_BYTES).to_string()).rank(1),
-        Column::numbers(&size),
-        Column::numbers("2 cores"),
-        Column::words("limit"),
-    ])
-    .gap(1);
-    for verdict in &outcome.verdicts {
-        let method = verdict.method.as_str();
-        let mover = outcome.movers.iter().find(|mover| mover.method == method);
-        let of = |rows, bytes| giga(rate(rows, method, bytes));
-        let tone = match verdict.limit {
-            Limit::Unproven => Tone::Dim,
-            _ => Tone::Plain,
-        };
-        table.row(vec![
-            method.into(),
-            or_absent(mover, |mover| mover.store.clone()).into(),
-            of(&outcome.blocks, Some(CACHED_BYTES)).into(),
-            of(&outcome.blocks, Some(ARTICLE_BYTES)).into(),
-            of(&outcome.blocks, memory).into(),
-            of(&outcome.two_cores, memory).into(),
-            Cell::toned(verdict.limit.name(), tone),
-        ]);
-    }
-    text.push_str(&table.render(page, 1));
+    let mover = |verdict: &MethodLimit| {
+        let mover = outcome.movers.iter().find(|mover| mover.method == verdict.method);
+        or_absent(mover, |mover| mover.store.clone())
+    };
+    let of = |rows, verdict: &MethodLimit, bytes| giga(rate(rows, &verdict.method, bytes));
+    let limit = |verdict: &MethodLimit| {
+        let is_proven = verdict.limit != Limit::Unproven;
+        Cell::toned(verdict.limit.name(), if is_proven { Tone::Plain } else { Tone::Dim })
+    };
+    let (blocks, two_cores) = (&outcome.blocks, &outcome.two_cores);
+    let table = Table::of(&outcome.verdicts)
+        .gap(1)
+        .words("method", 0, |verdict| verdict.method.as_str())
+        .words("moved by", 0, mover)
+        .numbers(&Bytes(CACHED_BYTES).to_string(), 2, |it| of(blocks, it, Some(CACHED_BYTES)))
+        .numbers(&Bytes(ARTICLE_BYTES).to_string(), 1, |it| of(blocks, it, Some(ARTICLE_BYTES)))
+        .numbers(&size, 0, |verdict| of(blocks, verdict, memory))
+        .numbers("2 cores", 0, |verdict| of(two_cores, verdict, memory))
+        .words("limit", 0, limit);
+    out.heading("What moves the data, and what limits it; GB/s");
+    out.table(&table, 1);
     let reason = |verdict: &MethodLimit| format!("{}: {}", verdict.method, verdict.because);
-    let because = outcome.verdicts.iter().map(reason);
-    text.extend(because.map(|line| sentence(page, &line)));
-    text.extend(pairs(outcome).map(|line| sentence(page, &line)));
-    text
+    out.sentences(outcome.verdicts.iter().map(reason));
+    out.sentences(pairs(outcome));
 }
 
 /// One loop as two compilers make it.
@@ -138,132 +120,115 @@ fn pairs(outcome: &MemoryCopyOutcome) -> impl Iterator<Item = String> {
 }
 
 /// The table of 2001.
-fn then_and_now(outcome: &MemoryCopyOutcome, page: Page) -> String {
-    let title = format!(
+fn write_then_and_now(outcome: &MemoryCopyOutcome, out: &mut PageText) {
+    out.heading(&format!(
         "The table of 2001: {}, {} passes, prepared; MB/s, each byte once",
         Bytes(outcome.size_bytes),
         outcome.passes
+    ));
+    let mega = |rate: f64| format!("{:.0}", rate / 1e6);
+    let interval = |row: &Row| {
+        let ends = row.bytes_per_s.low.zip(row.bytes_per_s.high);
+        or_absent(ends, |(low, high)| format!("{} to {}", mega(low), mega(high)))
+    };
+    let rates = Table::of(&outcome.rows)
+        .words("method", 0, |row| row.method.as_str())
+        .numbers("today", 0, |row| mega(row.bytes_per_s.median))
+        .numbers("95 % interval", 0, interval);
+    out.table(&with_systems(rates, "", |then| format!("{:.3}", then.mb_per_s)), 1);
+    out.table(&relations(outcome), 1);
+    out.sentence(
+        "Today's MB is 10^6 bytes. The original does not say whether its MB is 10^6 or 2^20, so \
+         each gain has two ends, 4.9 % apart. Today's figure is the median of the passes; the \
+         original printed their average.",
     );
-    let mut text = heading(page, &title);
-    let mut columns =
-        vec![Column::words("method"), Column::numbers("today"), Column::numbers("95 % interval")];
-    columns.extend(SHORT.map(Column::numbers));
-    let mut rates = Table::new(columns);
-    for row in &outcome.rows {
-        let mega = |rate: f64| format!("{:.0}", rate / 1e6);
-        let today = &row.bytes_per_s;
-        let interval = today.low.zip(today.high);
-        let mut cells = vec![
-            row.method.as_str().into(),
-            mega(today.median).into(),
-            or_absent(interval, |(low, high)| format!("{} to {}", mega(low), mega(high))).into(),
-        ];
-        cells.extend(then(row, |then| format!("{:.3}", then.mb_per_s)));
-        rates.row(cells);
-    }
-    text.push_str(&rates.render(page, 1));
-    text.push_str(&relations(outcome).render(page, 1));
-    let unit = "Today's MB is 10^6 bytes. The original does not say whether its MB is 10^6 or 2^20, so \
-                each gain has two ends, 4.9 % apart. Today's figure is the median of the passes; the original \
-                printed their average.";
-    text.push_str(&sentence(page, unit));
     let disturbed = u64::from(outcome.tally.discarded());
     if disturbed > 0 {
         let all = u64::from(outcome.tally.kept) + disturbed;
-        let line = format!("Others disturbed {disturbed} of {all} passes; as in 2001 all count.");
-        text.push_str(&sentence(page, &line));
+        out.sentence(&format!(
+            "Others disturbed {disturbed} of {all} passes; as in 2001 all count."
+        ));
     }
-    text
 }
 
 /// Each method beside memcpy of the same column, and how many times faster than then.
-fn relations(outcome: &MemoryCopyOutcome) -> Table {
-    let mut columns = vec![Column::words("of memcpy"), Column::numbers("today")];
-    columns.extend(SHORT.map(Column::numbers));
-    columns.extend(SHORT.map(|system| Column::numbers(&format!("x {system}"))));
-    let mut table = Table::new(columns);
+fn relations(outcome: &MemoryCopyOutcome) -> Table<&Row> {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    for row in &outcome.rows {
-        let mut cells = vec![row.method.as_str().into(), or_absent(row.of_memcpy, percent).into()];
-        cells.extend(then(row, |then| percent(then.of_memcpy)));
-        cells.extend(then(row, |then| range(then.times_if_binary, then.times_if_decimal)));
-        table.row(cells);
-    }
-    table
+    let today = |row: &Row| or_absent(row.of_memcpy, percent);
+    let table = Table::of(&outcome.rows)
+        .words("of memcpy", 0, |row| row.method.as_str())
+        .numbers("today", 0, today);
+    let beside = with_systems(table, "", |then| percent(then.of_memcpy));
+    with_systems(beside, "x ", |then| range(then.times_if_binary, then.times_if_decimal))
 }
 
-/// A cell for each system.
-fn then(row: &Row, shown: impl Fn(&Then) -> String) -> Vec<Cell> {
-    let of = |name: &str| row.then.iter().find(|then| then.system == name);
-    SYSTEMS.map(|name| or_absent(of(name), &shown).into()).into()
+/// `table` and a column for each system, titled with `prefix` before its name.
+fn with_systems<'r>(
+    table: Table<&'r Row>,
+    prefix: &str,
+    shown: impl Fn(&Then) -> String,
+) -> Table<&'r Row> {
+    SYSTEMS.iter().zip(SHORT).fold(table, |table, (system, title)| {
+        table.numbers(&format!("{prefix}{title}"), 0, |row| {
+            or_absent(row.then.iter().find(|then| then.system == *system), &shown)
+        })
+    })
 }
 
 /// Block size, stride, page size, page tables.
-fn open_parameters(outcome: &MemoryCopyOutcome, page: Page) -> String {
-    let mut text = String::new();
-    let mut part = |title: &str, table: Table, said: Vec<String>| {
-        if !table.is_empty() {
-            text.push_str(&heading(page, title));
-            text.push_str(&table.render(page, 1));
-            text.extend(said.iter().map(|line| sentence(page, line)));
-        }
-    };
-    part("Block size; GB/s", blocks(outcome), Vec::new());
-    let title = "Stride and page size: int64 down matrix columns; GB/s (95 % interval +-)";
-    part(title, strides(&outcome.strides), walks(&outcome.strides));
-    let reach = match outcome.reach_bytes {
-        Some(bytes) => format!("4 KiB pages cost more from {} on.", Bytes(bytes)),
-        None => "That 4 KiB pages cost more is not proven up to the largest buffer.".to_owned(),
-    };
-    let title = "Page tables: one dependent load at random (95 % interval +-)";
-    part(title, loads(outcome), vec![reach]);
-    text
+fn write_open_parameters(outcome: &MemoryCopyOutcome, out: &mut PageText) {
+    let blocks = blocks(outcome);
+    if !blocks.is_empty() {
+        out.heading("Block size; GB/s");
+        out.table(&blocks, 1);
+    }
+    let strides = strides(&outcome.strides);
+    if !strides.is_empty() {
+        out.heading("Stride and page size: int64 down matrix columns; GB/s (95 % interval +-)");
+        out.table(&strides, 1);
+        out.sentences(walks(&outcome.strides));
+    }
+    if !outcome.loads.is_empty() {
+        out.heading("Page tables: one dependent load at random (95 % interval +-)");
+        out.table(&loads(outcome), 1);
+        out.sentence(&match outcome.reach_bytes {
+            Some(bytes) => format!("4 KiB pages cost more from {} on.", Bytes(bytes)),
+            None => "That 4 KiB pages cost more is not proven up to the largest buffer.".to_owned(),
+        });
+    }
 }
 
-fn blocks(outcome: &MemoryCopyOutcome) -> Table {
+fn blocks(outcome: &MemoryCopyOutcome) -> Table<&str> {
     let mut sizes: Vec<u64> = outcome.blocks.iter().map(|row| row.size_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let mut columns = vec![Column::words("method")];
-    columns.extend(sizes.iter().map(|&size| Column::numbers(&Bytes(size).to_string())));
-    let mut table = Table::new(columns);
-    let first = sizes.first().copied();
-    let of_first = |row: &&CopyRow| Some(row.size_bytes) == first;
-    for CopyRow { method, .. } in outcome.blocks.iter().filter(of_first) {
-        let mut cells = vec![Cell::from(method.as_str())];
-        let rates = sizes.iter().map(|&size| giga(rate(&outcome.blocks, method, Some(size))));
-        cells.extend(rates.map(Cell::from));
-        table.row(cells);
-    }
-    table
+    let of_first = |row: &&CopyRow| Some(&row.size_bytes) == sizes.first();
+    let methods = outcome.blocks.iter().filter(of_first).map(|row| row.method.as_str());
+    let table = Table::of(methods).words("method", 0, |method| method);
+    sizes.iter().fold(table, |table, &size| {
+        table.numbers(&Bytes(size).to_string(), 0, |method| {
+            giga(rate(&outcome.blocks, method, Some(size)))
+        })
+    })
 }
 
 /// A row for each walk, a column for each kind of page.
-fn strides(all: &[Stride]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("matrix"),
-        Column::words("from one element to the next"),
-        Column::numbers("4 KiB pages"),
-        Column::numbers("huge pages"),
-    ]);
-    for base in all.iter().filter(|one| one.pages == PageKind::Base) {
-        let same = |one: &&Stride| {
-            one.pages == PageKind::Transparent
-                && (one.size_bytes, one.elements) == (base.size_bytes, base.elements)
-        };
-        let huge = all.iter().find(same);
-        let step = match base.elements {
-            0 => "in sequence".to_owned(),
-            elements => format!("{elements} elements, {} bytes", elements * 8),
-        };
-        table.row(vec![
-            Bytes(base.size_bytes).to_string().into(),
-            step.into(),
-            with_error(as_asked(base), |rate| giga(Some(rate))).into(),
-            with_error(huge.and_then(as_asked), |rate| giga(Some(rate))).into(),
-        ]);
-    }
-    table
+fn strides(all: &[Stride]) -> Table<&Stride> {
+    let step = |base: &Stride| match base.elements {
+        0 => "in sequence".to_owned(),
+        elements => format!("{elements} elements, {} bytes", elements * 8),
+    };
+    let huge = |base: &Stride| {
+        let walk = (base.size_bytes, base.elements);
+        let mut huge = all.iter().filter(|one| one.pages == PageKind::Transparent);
+        huge.find(|one| (one.size_bytes, one.elements) == walk).and_then(as_asked)
+    };
+    let shown = |rate| with_error(rate, |rate| giga(Some(rate)));
+    Table::of(all.iter().filter(|one| one.pages == PageKind::Base))
+        .words("matrix", 0, |base| Bytes(base.size_bytes).to_string())
+        .words("from one element to the next", 0, step)
+        .numbers("4 KiB pages", 0, |base| shown(as_asked(base)))
+        .numbers("huge pages", 0, |base| shown(huge(base)))
 }
 
 /// The rate on pages that were granted as asked for; else it is no figure of them.
@@ -300,23 +265,14 @@ fn as_fast(ratio: &Ratio) -> String {
     format!("{ratio} as fast{doubt}")
 }
 
-fn loads(outcome: &MemoryCopyOutcome) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("buffer"),
-        Column::numbers("4 KiB pages"),
-        Column::numbers("huge pages"),
-    ]);
+fn loads(outcome: &MemoryCopyOutcome) -> Table<&Load> {
     let time = |ns: &Option<Estimate>| {
         with_error(ns.as_ref(), |ns| figure::time(ns.median, Digits::Three))
     };
-    for load in &outcome.loads {
-        table.row(vec![
-            Bytes(load.size_bytes).to_string().into(),
-            time(&load.base_ns).into(),
-            time(&load.huge_ns).into(),
-        ]);
-    }
-    table
+    Table::of(&outcome.loads)
+        .words("buffer", 0, |load| Bytes(load.size_bytes).to_string())
+        .numbers("4 KiB pages", 0, |load| time(&load.base_ns))
+        .numbers("huge pages", 0, |load| time(&load.huge_ns))
 }
 
 fn rate<'r>(rows: &'r [CopyRow], method: &str, bytes: Option<u64>) -> Option<&'r Estimate> {
@@ -331,7 +287,7 @@ fn with_error(of: Option<&Estimate>, shown: impl Fn(&Estimate) -> String) -> Str
 
 /// A rate in GB/s without its unit, or a dash.
 fn giga(rate: Option<&Estimate>) -> String {
-    rate.map_or_else(|| ABSENT.to_owned(), |rate| figure::number(rate.median / 1e9, Digits::Three))
+    or_absent(rate, |rate| figure::number(rate.median / 1e9, Digits::Three))
 }
 
 /// `105-110`, one number where both ends show alike.
@@ -343,6 +299,7 @@ fn range(low: f64, high: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Page;
     use model::estimate::Better;
 
     fn stride(elements: usize, pages: PageKind, granted: f64, gb_per_s: f64) -> Stride {

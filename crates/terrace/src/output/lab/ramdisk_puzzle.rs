@@ -1,39 +1,38 @@
 //! The page of `ramdisk-puzzle`: what the original's figures can say, size by size beside today's,
 //! and what was slow here and why. Pure.
 
-use crate::output::Page;
 use crate::output::figure::{self, Digits, or_absent};
-use crate::output::prose::{heading, sentence};
+use crate::output::prose::PageText;
 use crate::output::report::interrupted;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::Table;
 use explain::ramdisk::course::{Course, Standing};
-use lab::description::{Experiment, Figure};
-use lab::ramdisk_puzzle::{RamDiskPuzzleOutcome, Written};
+use lab::description::{Experiment, Figure, Item};
+use lab::ramdisk_puzzle::{RamDiskPuzzleOutcome, Requests, Written};
 use measure::pressure::PageContent;
 use model::Bytes;
 use std::path::Path;
 
 impl super::OutcomePage for RamDiskPuzzleOutcome {
-    fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
-        let title = format!("{}: {}", experiment.name, experiment.title);
-        let mut text = heading(page, &title);
-        let lines = |lines: Vec<String>| -> String {
-            lines.iter().map(|line| sentence(page, line)).collect()
-        };
-        text.push_str(&heading(page, "What the original's own figures say"));
-        text.push_str(&lines(original(&self.original)));
-        text.push_str(&heading(page, "Writing, then and now"));
-        text.push_str(&sizes(experiment, self).render(page, 1));
-        text.push_str(&lines(today(self)));
+    fn write_page(&self, experiment: &Experiment, directory: Option<&Path>, out: &mut PageText) {
+        out.heading(&format!("{}: {}", experiment.name, experiment.title));
+        out.heading("What the original's own figures say");
+        out.sentences(original(&self.original));
+        out.heading("Writing, then and now");
+        out.table(&sizes(experiment, self), 1);
+        out.sentences(today(self));
         if !self.requests.is_empty() {
-            text.push_str(&heading(page, "Requests of 4 KiB, and two units three times"));
-            text.push_str(&places(experiment, self).render(page, 1));
+            out.heading("Requests of 4 KiB, and two units three times");
+            let rows = places(experiment, self);
+            let mut table = Table::of(&rows).words("where", 0, |(place, _)| place.as_str());
+            for (index, title) in PLACE_TITLES.iter().enumerate() {
+                table = table.numbers(title, 0, |(_, figures)| figures[index].as_str());
+            }
+            out.table(&table, 1);
         }
-        text.push_str(&lines(self.notes.iter().map(|note| format!("{note}.")).collect()));
-        let kept =
-            out.map(|out| format!("Kept in {}: result.json and the recordings.", out.display()));
-        text.push_str(&lines(kept.into_iter().collect()));
-        text
+        out.sentences(self.notes.iter().map(|note| format!("{note}.")));
+        out.sentences(directory.map(|directory| {
+            format!("Kept in {}: result.json and the recordings.", directory.display())
+        }));
     }
 
     fn shortfall(&self) -> Option<String> {
@@ -71,34 +70,25 @@ fn original(course: &Course) -> Vec<String> {
     lines
 }
 
-fn sizes(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Table {
-    let mut table = Table::new(vec![
-        Column::numbers("then"),
-        Column::numbers("zeros then"),
-        Column::numbers("now"),
-        Column::numbers("zeros now"),
-        Column::numbers("random now"),
-        Column::words("its cause"),
-    ]);
-    for size in experiment.items("sizes") {
-        let of = |content: PageContent| {
-            let is_it = |one: &&Written| one.content == content && one.units.to_string() == size.id;
-            outcome.written.iter().find(is_it)
-        };
-        let (zeros, random) = (of(PageContent::Zero), of(PageContent::Random));
-        let published = size.original.as_deref().and_then(|what| experiment.figure(what));
-        let time = |one: Option<&Written>| or_absent(one, time);
-        let judged = random.and_then(|one| one.judged.as_ref());
-        table.row(vec![
-            Cell::from(format!("{} GB", size.id)),
-            Cell::from(or_absent(published, Figure::to_string)),
-            Cell::from(or_absent(random.or(zeros), |one| Bytes(one.seen.asked_bytes).to_string())),
-            Cell::from(time(zeros)),
-            Cell::from(time(random)),
-            Cell::from(or_absent(judged, |judged| judged.verdict.words().to_owned())),
-        ]);
-    }
-    table
+fn sizes<'e>(experiment: &'e Experiment, outcome: &RamDiskPuzzleOutcome) -> Table<&'e Item> {
+    let of = |size: &Item, content: PageContent| {
+        let is_it = |one: &&Written| one.content == content && one.units.to_string() == size.id;
+        outcome.written.iter().find(is_it)
+    };
+    let zeros = |size| of(size, PageContent::Zero);
+    let random = |size| of(size, PageContent::Random);
+    let published = |size: &Item| experiment.figure(size.original.as_deref()?);
+    let asked = |one: &Written| Bytes(one.seen.asked_bytes).to_string();
+    let judged = |size| random(size).and_then(|one| one.judged.as_ref());
+    Table::of(experiment.items("sizes"))
+        .numbers("then", 0, |size| format!("{} GB", size.id))
+        .numbers("zeros then", 0, |size| or_absent(published(size), Figure::to_string))
+        .numbers("now", 0, |size| or_absent(random(size).or(zeros(size)), asked))
+        .numbers("zeros now", 0, |size| or_absent(zeros(size), time))
+        .numbers("random now", 0, |size| or_absent(random(size), time))
+        .words("its cause", 0, |size| {
+            or_absent(judged(size), |judged| judged.verdict.words().to_owned())
+        })
 }
 
 /// Its time, and for how much of it where it was cut short.
@@ -123,37 +113,29 @@ fn today(outcome: &RamDiskPuzzleOutcome) -> Vec<String> {
     lines
 }
 
+const PLACE_TITLES: [&str; 5] = ["min", "mean", "max", "written, slowest", "read back, slowest"];
+
 /// Today's figures, and below each place the published ones.
-fn places(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("where"),
-        Column::numbers("min"),
-        Column::numbers("mean"),
-        Column::numbers("max"),
-        Column::numbers("written, slowest"),
-        Column::numbers("read back, slowest"),
-    ]);
+fn places(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Vec<(String, [String; 5])> {
     let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
-    for one in &outcome.requests {
+    let rows = |one: &Requests| {
         let runs = || outcome.repeats.iter().filter(|run| run.place == one.place);
         let slowest = |rates: &mut dyn Iterator<Item = f64>| {
             let slowest = rates.min_by(f64::total_cmp);
             or_absent(slowest, |rate| figure::rate(rate, Digits::Three))
         };
-        table.row(vec![
-            Cell::from(one.place),
-            Cell::from(time(one.min_ns)),
-            Cell::from(time(one.mean_ns)),
-            Cell::from(time(one.max_ns)),
-            Cell::from(slowest(&mut runs().filter_map(|run| run.write_bytes_per_s))),
-            Cell::from(slowest(&mut runs().filter_map(|run| run.read_bytes_per_s))),
-        ]);
+        let now = [
+            time(one.min_ns),
+            time(one.mean_ns),
+            time(one.max_ns),
+            slowest(&mut runs().filter_map(|run| run.write_bytes_per_s)),
+            slowest(&mut runs().filter_map(|run| run.read_bytes_per_s)),
+        ];
         let then = ["min", "mean", "max", "written", "read back"].map(|what| {
             let figure = experiment.figure(&format!("{}, {what}", one.place));
-            Cell::from(or_absent(figure, Figure::to_string))
+            or_absent(figure, Figure::to_string)
         });
-        let name = Cell::from(format!("{}, then", one.place));
-        table.row([name].into_iter().chain(then).collect());
-    }
-    table
+        [(one.place.to_owned(), now), (format!("{}, then", one.place), then)]
+    };
+    outcome.requests.iter().flat_map(rows).collect()
 }

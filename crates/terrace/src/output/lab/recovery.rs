@@ -2,12 +2,13 @@
 //! time went. Pure.
 
 use crate::output::Page;
-use crate::output::figure::{self, Digits, or_absent};
-use crate::output::prose::{heading, long_time, sentence, shell_word};
+use crate::output::figure::{self, ABSENT, Digits, or_absent};
+use crate::output::prose::{PageText, long_time, shell_word};
+use crate::output::report::interrupted_after;
 use crate::output::style::Tone;
 use crate::output::survey::Detail;
-use crate::output::table::{Cell, Column, Table};
-use crate::output::verdict::{self, Setting};
+use crate::output::table::{Cell, Table};
+use crate::output::verdict::{self, VerdictSetting};
 use lab::description::{Experiment, Figure, Item};
 use lab::recovery::summary::Summary;
 use lab::recovery::{RecoveryOutcome, Trial};
@@ -16,48 +17,42 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 impl super::OutcomePage for RecoveryOutcome {
-    fn page(&self, experiment: &Experiment, out: Option<&Path>, page: Page) -> String {
-        whole(experiment, self, out.unwrap_or(Path::new("")), page)
+    fn write_page(&self, experiment: &Experiment, directory: Option<&Path>, out: &mut PageText) {
+        let directory = directory.unwrap_or(Path::new(""));
+        out.heading(&title(self));
+        for application in applications(self) {
+            out.heading(application);
+            out.table(&figures(experiment, self, application), 1);
+            out.sentences(judgements(self, application));
+        }
+        for trial in self.summaries.iter().filter_map(|summary| middle(self, summary)) {
+            out.lines(|page| bar(trial, directory, page));
+        }
+        out.sentences(self.skipped.iter().map(|why| format!("Left out: {why}.")));
+        let of_trials: BTreeSet<&String> = self.trials.iter().flat_map(|it| &it.notes).collect();
+        out.sentences(of_trials);
+        match wrong_answers(self) {
+            0 => out.sentence("Every answer and all content were what was written."),
+            wrong => out.sentence(&format!("{wrong} answers were NOT what was written.")),
+        }
+        let directory = directory.display();
+        out.sentence(&format!("Kept in {directory}: result.json and the recordings."));
     }
 
     fn shortfall(&self) -> Option<String> {
-        let wrong: u64 = self.trials.iter().map(|trial| trial.wrong).sum();
+        let wrong = wrong_answers(self);
         if wrong > 0 {
             return Some(format!(
                 "{wrong} answers were not what was written: do not trust this memory or disk"
             ));
         }
-        if let Some(why) = self.failed.first() {
-            return Some(why.clone());
-        }
-        sys::interrupt::requested()
-            .then(|| "interrupted: this is what was done until then".to_owned())
+        let failed = self.failed.first().cloned();
+        failed.or_else(|| interrupted_after("done", sys::interrupt::requested()))
     }
 }
 
-/// The figures, and where the time went.
-fn whole(experiment: &Experiment, outcome: &RecoveryOutcome, out: &Path, page: Page) -> String {
-    let mut text = heading(page, &title(outcome));
-    for application in applications(outcome) {
-        text.push_str(&heading(page, application));
-        text.push_str(&figures(experiment, outcome, application).render(page, 1));
-        text.extend(judgements(outcome, application).iter().map(|line| sentence(page, line)));
-    }
-    for summary in &outcome.summaries {
-        text.extend(middle(outcome, summary).map(|trial| bar(trial, out, page)));
-    }
-    let mut notes =
-        outcome.skipped.iter().map(|why| format!("Left out: {why}.")).collect::<Vec<_>>();
-    let of_trials: BTreeSet<&String> = outcome.trials.iter().flat_map(|it| &it.notes).collect();
-    notes.extend(of_trials.into_iter().cloned());
-    let wrong: u64 = outcome.trials.iter().map(|trial| trial.wrong).sum();
-    notes.push(match wrong {
-        0 => "Every answer and all content were what was written.".to_owned(),
-        _ => format!("{wrong} answers were NOT what was written."),
-    });
-    notes.push(format!("Kept in {}: result.json and the recordings.", out.display()));
-    text.extend(notes.iter().map(|line| sentence(page, line)));
-    text
+fn wrong_answers(outcome: &RecoveryOutcome) -> u64 {
+    outcome.trials.iter().map(|trial| trial.wrong).sum()
 }
 
 fn title(outcome: &RecoveryOutcome) -> String {
@@ -83,47 +78,67 @@ fn applications(outcome: &RecoveryOutcome) -> Vec<&str> {
     all
 }
 
+/// A row of the figures: a way that was repeated, or what the original alone has.
+#[derive(Clone, Copy)]
+enum FigureRow<'a> {
+    Repeated(&'a Summary),
+    Missing(&'a Figure),
+}
+
 /// One line for each way, those of the original that are missing here after them.
-fn figures(experiment: &Experiment, outcome: &RecoveryOutcome, application: &str) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("way"),
-        Column::numbers("2012"),
-        Column::numbers("as fast as before"),
-        Column::numbers("shortest").rank(2),
-        Column::numbers("longest").rank(2),
-        Column::numbers("disk quiet"),
-        Column::numbers("pushed out").rank(1),
-        Column::numbers("runs").rank(3),
-    ]);
-    let then = |figure: Option<&Figure>| or_absent(figure, Figure::to_string);
+fn figures<'a>(
+    experiment: &'a Experiment,
+    outcome: &'a RecoveryOutcome,
+    application: &'a str,
+) -> Table<FigureRow<'a>> {
+    use FigureRow::{Missing, Repeated};
     let ways = experiment.items("ways");
-    let time = |ns: Option<u64>| or_absent(ns, long_time);
-    let own = outcome.summaries.iter().filter(|one| one.application == application);
-    for summary in own {
-        let way = ways.iter().find(|way| way.id == summary.way);
-        let original = way.and_then(|way| way.original.as_deref());
-        let lost = middle(outcome, summary).map(|trial| trial.pushed_out_bytes);
-        table.row(vec![
-            summary.way.as_str().into(),
-            then(original.and_then(|name| experiment.figure(name))).into(),
-            time(summary.median_ns).into(),
-            time(summary.shortest_ns).into(),
-            time(summary.longest_ns).into(),
-            time(summary.normal_disk_ns).into(),
-            or_absent(lost, |bytes| Bytes(bytes).to_string()).into(),
-            format!("{} of {}", summary.recovered, summary.runs).into(),
-        ]);
-    }
-    let repeats = |figure: &Figure| {
+    let repeats = |figure: &&Figure| {
         let own = |way: &Item| way.original.as_ref() == Some(&figure.what);
-        ways.iter().any(own)
+        !ways.iter().any(own)
     };
-    let figures = experiment.original.figures.iter();
-    for missing in figures.filter(|figure| !repeats(figure)) {
-        let what = Cell::toned(missing.what.as_str(), Tone::Dim);
-        table.row(vec![what, then(Some(missing)).into(), figure::ABSENT.into()]);
-    }
-    table
+    let own = outcome.summaries.iter().filter(|one| one.application == application);
+    let missing = experiment.original.figures.iter().filter(repeats);
+    let name = |row| match row {
+        Repeated(summary) => Cell::from(summary.way.as_str()),
+        Missing(figure) => Cell::toned(figure.what.as_str(), Tone::Dim),
+    };
+    let then = |row| {
+        let figure = match row {
+            Repeated(summary) => {
+                let way = ways.iter().find(|way| way.id == summary.way);
+                way.and_then(|way| experiment.figure(way.original.as_deref()?))
+            }
+            Missing(figure) => Some(figure),
+        };
+        or_absent(figure, Figure::to_string)
+    };
+    let now = |row, of: &dyn Fn(&Summary) -> String| match row {
+        Repeated(summary) => of(summary),
+        Missing(_) => String::new(),
+    };
+    let time = |row, of: fn(&Summary) -> Option<u64>| {
+        now(row, &|summary| or_absent(of(summary), long_time))
+    };
+    let evicted = |summary: &Summary| {
+        let trial = middle(outcome, summary);
+        or_absent(trial, |trial| Bytes(trial.pushed_out_bytes).to_string())
+    };
+    let fast_again = |row| match row {
+        Missing(_) => ABSENT.to_owned(),
+        Repeated(summary) => or_absent(summary.median_ns, long_time),
+    };
+    Table::of(own.map(Repeated).chain(missing.map(Missing)))
+        .words("way", 0, name)
+        .numbers("2012", 0, then)
+        .numbers("as fast as before", 0, fast_again)
+        .numbers("shortest", 2, |row| time(row, |summary| summary.shortest_ns))
+        .numbers("longest", 2, |row| time(row, |summary| summary.longest_ns))
+        .numbers("disk quiet", 0, |row| time(row, |summary| summary.normal_disk_ns))
+        .numbers("pushed out", 1, |row| now(row, &evicted))
+        .numbers("runs", 3, |row| {
+            now(row, &|summary| format!("{} of {}", summary.recovered, summary.runs))
+        })
 }
 
 /// What the runs prove.
@@ -131,15 +146,12 @@ fn judgements(outcome: &RecoveryOutcome, application: &str) -> Vec<String> {
     let own = outcome.summaries.iter().filter(|one| one.application == application);
     own.filter_map(|summary| {
         let (proven, way) = (summary.proven?, &summary.way);
-        let times = summary.times_faster.map(|times| {
-            if times >= 1.0 {
-                format!("{} times faster", figure::number(times, Digits::Three))
-            } else {
-                format!("{} times slower", figure::number(1.0 / times, Digits::Three))
-            }
-        });
-        let times =
-            times.unwrap_or_else(|| "not comparable (a median is beyond the limit)".to_owned());
+        let number = |times| figure::number(times, Digits::Three);
+        let times = match summary.times_faster {
+            Some(times) if times >= 1.0 => format!("{} times faster", number(times)),
+            Some(times) => format!("{} times slower", number(1.0 / times)),
+            None => "not comparable (a median is beyond the limit)".to_owned(),
+        };
         let doubt = match (proven, summary.runs < 4) {
             (true, _) => "",
             (false, true) => "; unproven: a difference takes 4 runs of each",
@@ -159,9 +171,9 @@ fn middle<'o>(outcome: &'o RecoveryOutcome, summary: &Summary) -> Option<&'o Tri
     own.get(own.len() / 2).copied()
 }
 
-fn bar(trial: &Trial, out: &Path, page: Page) -> String {
-    let file = shell_word(&out.join(&trial.recording).display().to_string());
-    let setting = Setting {
+fn bar(trial: &Trial, directory: &Path, page: Page) -> String {
+    let file = shell_word(&directory.join(&trial.recording).display().to_string());
+    let setting = VerdictSetting {
         title: format!("{}, {}", trial.application, trial.way),
         root: true,
         redacted: false,

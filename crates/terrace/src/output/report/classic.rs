@@ -2,12 +2,12 @@
 //! averages beside the figures of the article where the size is the article's, and the
 //! control that tells memory from processor.
 
-use super::{Report, causes, heading, interrupted, note, sentence};
+use super::{PageText, Report, causes, interrupted};
 use crate::output::Page;
 use crate::output::csv::Sheet;
-use crate::output::figure::or_absent;
+use crate::output::figure::{ABSENT, or_absent};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use measure::compute::ComputeReport;
 use measure::memory::classic::METHODS;
 use measure::memory::classic::{ClassicReport, ClassicRow};
@@ -62,22 +62,21 @@ impl Report for ClassicResult {
     const COMMAND: &'static str = "measure memcpy";
     const SCHEMA: &'static str = "terrace.measure.classic/1";
 
-    fn page(&self, page: Page) -> String {
-        let mut text = heading(page, &self.title());
+    fn write_page(&self, out: &mut PageText) {
+        out.heading(&self.title());
         if !self.averages_only {
-            text.push_str(&self.passes(page));
+            out.lines(|page| self.passes(page));
         }
-        text.push_str(&self.averages().render(page, 1));
-        text.push_str(&self.compared_control(page));
-        text.push_str(&self.disturbed(page));
+        out.table(&self.averages(), 1);
+        self.compare_control(out);
+        out.note(&self.disturbed());
         if !self.prepare {
-            let zeros = "not verified: without -p both blocks hold zeros, equal copied or not";
-            text.push_str(&note(page, zeros));
+            out.note("not verified: without -p both blocks hold zeros, equal copied or not");
         }
-        let megabyte = "MB is 10^6 bytes here; the article does not say whether its MB is 10^6 \
-                        or 2^20, which is 4.9 % apart";
-        text.push_str(&note(page, megabyte));
-        text
+        out.note(
+            "MB is 10^6 bytes here; the article does not say whether its MB is 10^6 or 2^20, which \
+             is 4.9 % apart",
+        );
     }
 
     fn csv(&self) -> Option<String> {
@@ -136,17 +135,14 @@ impl ClassicResult {
         let beside = page.width.saturating_sub(PASS_WIDTH) / METHOD_WIDTH;
         let mut text = String::new();
         for methods in self.methods.chunks(beside.max(1)) {
-            let mut columns = vec![Column::numbers("pass")];
-            columns.extend(methods.iter().map(|&method| Column::numbers(NAMES[method])));
-            let mut table = Table::new(columns).gap(1);
-            for pass in 0..self.report.passes as usize {
-                let rate = |&method: &usize| {
+            let passes = 0..self.report.passes as usize;
+            let number = |pass: usize| Cell::toned((pass + 1).to_string(), Tone::Dim);
+            let mut table = Table::of(passes).gap(1).numbers("pass", 0, number);
+            for &method in methods {
+                table = table.numbers(NAMES[method], 0, |pass| {
                     let rate = self.row(method).and_then(|row| row.bytes_per_s.get(pass));
-                    Cell::from(or_absent(rate, |rate| format!("{:.1}", rate / 1e6)))
-                };
-                let mut cells = vec![Cell::toned((pass + 1).to_string(), Tone::Dim)];
-                cells.extend(methods.iter().map(rate));
-                table.row(cells);
+                    or_absent(rate, |rate| format!("{:.1}", rate / 1e6))
+                });
             }
             text.push_str(&table.render(page, 1));
         }
@@ -154,70 +150,52 @@ impl ClassicResult {
     }
 
     /// The averages, with the article's beside them.
-    fn averages(&self) -> Table {
-        let mut columns = vec![
-            Column::numbers(""),
-            Column::words("method"),
-            Column::numbers("average"),
-            Column::words("verified").rank(2),
-        ];
-        let beside = self.report.size_bytes == ARTICLE_BYTES;
-        if beside {
+    fn averages(&self) -> Table<usize> {
+        let average = |row: &ClassicRow| format!("{:.3}", row.average_bytes_per_s / 1e6);
+        let verified = |method| match self.row(method).and_then(|row| row.verified) {
+            Some(true) => Cell::from("yes"),
+            Some(false) => Cell::toned("NO", Tone::Warn),
+            None => Cell::from(ABSENT),
+        };
+        let mut table = Table::of(self.methods.iter().copied())
+            .numbers("", 0, |method| method.to_string())
+            .words("method", 0, |method| NAMES[method])
+            .numbers("average", 0, |method| or_absent(self.row(method), average))
+            .words("verified", 2, verified);
+        if self.report.size_bytes == ARTICLE_BYTES {
             let then = ["2.2.16 (2001)", "2.4.4 (2001)", "Win2000 (2001)"];
-            columns.extend(then.map(|title| Column::numbers(title).rank(1)));
-        }
-        let mut table = Table::new(columns);
-        for &method in &self.methods {
-            let row = self.row(method);
-            let average = or_absent(row, |row| format!("{:.3}", row.average_bytes_per_s / 1e6));
-            let verified = match row.and_then(|row| row.verified) {
-                Some(true) => Cell::from("yes"),
-                Some(false) => Cell::toned("NO", Tone::Warn),
-                None => Cell::from(or_absent(None::<f64>, |_| String::new())),
-            };
-            let mut cells = vec![
-                Cell::from(method.to_string()),
-                Cell::from(NAMES[method]),
-                Cell::from(average),
-                verified,
-            ];
-            if beside {
-                cells.extend(OF_2001[method].map(|then| Cell::from(format!("{then:.3}"))));
+            for (system, title) in then.iter().enumerate() {
+                table = table.numbers(title, 1, |method| format!("{:.3}", OF_2001[method][system]));
             }
-            table.row(cells);
         }
         table
     }
 
     /// The control beside its figures of 2001: where it gained as much as the copies, the
     /// memory alone explains nothing.
-    fn compared_control(&self, page: Page) -> String {
+    fn compare_control(&self, out: &mut PageText) {
         let Some(control) = &self.control else {
-            return note(page, "the control was not run: the time ended before it");
+            return out.note("the control was not run: the time ended before it");
         };
         let then = control.seconds_2001.map(|seconds| format!("{seconds:.3}"));
-        sentence(
-            page,
-            &format!(
-                "Control, no memory: the fractal takes {:.3} s for {} steps; in 2001 {} s.",
-                control.seconds,
-                control.iterations,
-                then.join(", ")
-            ),
-        )
+        out.sentence(&format!(
+            "Control, no memory: the fractal takes {:.3} s for {} steps; in 2001 {} s.",
+            control.seconds,
+            control.iterations,
+            then.join(", ")
+        ));
     }
 
-    fn disturbed(&self, page: Page) -> String {
+    fn disturbed(&self) -> String {
         let tally = &self.report.tally;
         let disturbed = tally.discarded();
         let of = format!("of {} passes", u64::from(tally.kept) + u64::from(disturbed));
-        let text = match disturbed {
+        match disturbed {
             0 => format!("none {of} was disturbed"),
             _ => {
                 format!("{disturbed} {of} were disturbed ({}); as in 2001 all count", causes(tally))
             }
-        };
-        note(page, &text)
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! The page and the row of `measure compute`: the time of a step, and of as many as the
 //! article of 2001 made, beside its figures.
 
-use super::{Report, heading, interrupted, sentence, trials_note};
-use crate::output::Page;
+use super::{PageText, Report, interrupted, trials_note};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits};
 use measure::compute::ComputeReport;
@@ -11,27 +10,20 @@ impl Report for ComputeReport {
     const COMMAND: &'static str = "measure compute";
     const SCHEMA: &'static str = "terrace.measure.compute/1";
 
-    fn page(&self, page: Page) -> String {
-        let mut text =
-            heading(page, "terrace measure compute: Mandelbrot steps, each waiting for the last");
-        let step = figure::time(self.step_ns.median, Digits::Three);
-        text.push_str(&sentence(
-            page,
-            &format!(
-                "{step} a step (best {}, +- {}); {} steps take {}",
-                figure::time(self.step_ns.best, Digits::Three),
-                figure::plus_minus(&self.step_ns),
-                self.iterations,
-                figure::time(self.seconds * 1e9, Digits::Three),
-            ),
+    fn write_page(&self, out: &mut PageText) {
+        let time = |ns: f64| figure::time(ns, Digits::Three);
+        out.heading("terrace measure compute: Mandelbrot steps, each waiting for the last");
+        out.sentence(&format!(
+            "{} a step (best {}, +- {}); {} steps take {}",
+            time(self.step_ns.median),
+            time(self.step_ns.best),
+            figure::plus_minus(&self.step_ns),
+            self.iterations,
+            time(self.seconds * 1e9),
         ));
-        let of_2001: Vec<String> = self.seconds_2001.iter().map(|s| format!("{s:.3}")).collect();
-        text.push_str(&sentence(
-            page,
-            &format!("In 2001, at 648 MHz: {} s for 100000000 steps", of_2001.join(", ")),
-        ));
-        text.push_str(&trials_note(page, &self.tally));
-        text
+        let of_2001 = self.seconds_2001.map(|s| format!("{s:.3}")).join(", ");
+        out.sentence(&format!("In 2001, at 648 MHz: {of_2001} s for 100000000 steps"));
+        trials_note(out, &self.tally);
     }
 
     fn csv(&self) -> Option<String> {

@@ -1,14 +1,10 @@
 //! The page and the rows of `measure faults`: each way and phase, the histogram of the
 //! first touch of small pages, and the second mode where there is one.
 
-use super::{
-    Report, control_note, heading, histogram, interrupted, left_out_note, note, sentence,
-    trials_note,
-};
-use crate::output::Page;
+use super::{PageText, Report, control_note, histogram, interrupted, left_out_note, trials_note};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::Table;
 use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use model::Bytes;
 
@@ -16,34 +12,23 @@ impl Report for FaultReport {
     const COMMAND: &'static str = "measure faults";
     const SCHEMA: &'static str = "terrace.measure.faults/1";
 
-    fn page(&self, page: Page) -> String {
-        let mut text = heading(
-            page,
-            &format!("terrace measure faults: first touch of {}", Bytes(self.limit_bytes)),
-        );
-        text.push_str(&table(self).render(page, 1));
+    fn write_page(&self, out: &mut PageText) {
+        out.heading(&format!("terrace measure faults: first touch of {}", Bytes(self.limit_bytes)));
+        out.table(&table(self), 1);
         if let Some(first) = self.find(TouchMethod::Base, TouchPhase::First) {
-            text.push_str(&sentence(page, "Touches of new 4 KiB pages by their time:"));
-            text.push_str(&histogram(page, &first.bars));
+            out.sentence("Touches of new 4 KiB pages by their time:");
+            out.lines(|page| histogram(page, &first.bars));
         }
-        for series in &self.series {
-            text.push_str(&modes(page, series));
-        }
-        if let Some(bytes) = self.reported_bytes {
-            let text_of =
-                format!("the kernel reported {} as free to the host while waiting", Bytes(bytes));
-            text.push_str(&note(page, &text_of));
-        }
-        if let Some(limit) = &self.limited_by {
-            let why = format!(
-                "not more than a quarter of what is available was touched (limit: {limit})"
-            );
-            text.push_str(&note(page, &why));
-        }
-        text.push_str(&control_note(page, &self.control_step_ns));
-        text.push_str(&trials_note(page, &self.tally));
-        text.push_str(&left_out_note(page, &self.left_out));
-        text
+        out.sentences(self.series.iter().filter_map(modes));
+        out.notes(self.reported_bytes.map(|bytes| {
+            format!("the kernel reported {} as free to the host while waiting", Bytes(bytes))
+        }));
+        out.notes(self.limited_by.as_ref().map(|limit| {
+            format!("not more than a quarter of what is available was touched (limit: {limit})")
+        }));
+        control_note(out, &self.control_step_ns);
+        trials_note(out, &self.tally);
+        left_out_note(out, &self.left_out);
     }
 
     fn csv(&self) -> Option<String> {
@@ -72,51 +57,32 @@ impl Report for FaultReport {
     }
 }
 
-fn table(report: &FaultReport) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("way"),
-        Column::words("when"),
-        Column::numbers("touch").rank(4),
-        Column::numbers("p50"),
-        Column::numbers("p90").rank(3),
-        Column::numbers("p99").rank(1),
-        Column::numbers("max").rank(2),
-        Column::numbers("made resident"),
-        Column::numbers("faults").rank(5),
-    ]);
+fn table(report: &FaultReport) -> Table<&FaultSeries> {
     let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
-    for series in &report.series {
-        table.row(vec![
-            Cell::from(series.way.name()),
-            Cell::from(when(series.phase, report.waited_s)),
-            Cell::from(Bytes(series.touch_bytes).to_string()),
-            Cell::from(time(series.p50_ns)),
-            Cell::from(time(series.p90_ns)),
-            Cell::from(time(series.p99_ns)),
-            Cell::from(time(series.max_ns)),
-            Cell::from(figure::rate(series.bytes_per_s, Digits::Three)),
-            Cell::from(or_absent(series.faults, |faults| faults.to_string())),
-        ]);
-    }
-    table
+    Table::of(&report.series)
+        .words("way", 0, |series| series.way.name())
+        .words("when", 0, |series| when(series.phase, report.waited_s))
+        .numbers("touch", 4, |series| Bytes(series.touch_bytes).to_string())
+        .numbers("p50", 0, |series| time(series.p50_ns))
+        .numbers("p90", 3, |series| time(series.p90_ns))
+        .numbers("p99", 1, |series| time(series.p99_ns))
+        .numbers("max", 2, |series| time(series.max_ns))
+        .numbers("made resident", 0, |series| figure::rate(series.bytes_per_s, Digits::Three))
+        .numbers("faults", 5, |series| or_absent(series.faults, |faults| faults.to_string()))
 }
 
-fn modes(page: Page, series: &FaultSeries) -> String {
-    let Some(modes) = &series.modes else {
-        return String::new();
-    };
+/// The second mode, where there is one.
+fn modes(series: &FaultSeries) -> Option<String> {
+    let modes = series.modes.as_ref()?;
     let time = |ns: f64| figure::time(ns, Digits::Three);
-    sentence(
-        page,
-        &format!(
-            "{} {}: two modes, {} and {}; the slow one has {} of the touches",
-            series.way.name(),
-            when(series.phase, 0.0),
-            time(modes.fast_ns),
-            time(modes.slow_ns),
-            figure::percent(modes.slow_share),
-        ),
-    )
+    Some(format!(
+        "{} {}: two modes, {} and {}; the slow one has {} of the touches",
+        series.way.name(),
+        when(series.phase, 0.0),
+        time(modes.fast_ns),
+        time(modes.slow_ns),
+        figure::percent(modes.slow_share),
+    ))
 }
 
 fn when(phase: TouchPhase, waited_s: f64) -> String {

@@ -1,8 +1,7 @@
 //! The page and the row of `measure iolat`: ioping's closing lines, then percentiles,
 //! who served the requests, and the histogram.
 
-use super::{Report, heading, histogram, interrupted, note, sentence};
-use crate::output::Page;
+use super::{PageText, Report, histogram, interrupted};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::json::word;
@@ -30,12 +29,29 @@ impl Report for IolatResult {
     const COMMAND: &'static str = "measure iolat";
     const SCHEMA: &'static str = "terrace.measure.iolat/1";
 
-    fn page(&self, page: Page) -> String {
-        let text = summary(&self.report, page);
-        if self.quiet {
-            return text;
+    fn write_page(&self, out: &mut PageText) {
+        let report = &self.report;
+        let requests = &report.requests;
+        out.heading(&format!(
+            "terrace measure iolat: {} of {}, {}, {}",
+            operation(report.write),
+            Bytes(report.request_bytes),
+            word(&report.access),
+            place(&report.target),
+        ));
+        out.sentence(&rates(
+            requests.requests,
+            report.region_bytes,
+            requests.wall_s,
+            requests.requests_per_s.zip(requests.bytes_per_s),
+        ));
+        latency_lines(out, &requests.latency);
+        out.sentence(&served(&report.served));
+        out.notes(warm_up(&requests.first_ns));
+        out.notes(&report.notes);
+        if !self.quiet {
+            out.lines(|page| histogram(page, &requests.latency.bars));
         }
-        text + &histogram(page, &self.report.requests.latency.bars)
     }
 
     fn csv(&self) -> Option<String> {
@@ -72,42 +88,14 @@ impl Report for IolatResult {
     }
 }
 
-fn summary(report: &IolatReport, page: Page) -> String {
-    let mut text = heading(
-        page,
-        &format!(
-            "terrace measure iolat: {} of {}, {}, {}",
-            operation(report.write),
-            Bytes(report.request_bytes),
-            word(&report.access),
-            place(&report.target),
-        ),
-    );
-    let requests = &report.requests;
-    let line = rates(
-        requests.requests,
-        report.region_bytes,
-        requests.wall_s,
-        requests.requests_per_s.zip(requests.bytes_per_s),
-    );
-    text.push_str(&sentence(page, &line));
-    text.push_str(&latency_lines(page, &requests.latency));
-    text.push_str(&served(page, &report.served));
-    text.push_str(&warm_up(page, &report.requests.first_ns));
-    for line in &report.notes {
-        text.push_str(&note(page, line));
-    }
-    text
-}
-
 /// The closing line of ioping, and the percentiles that it lacks.
-pub(super) fn latency_lines(page: Page, latency: &RequestLatency) -> String {
+pub(super) fn latency_lines(out: &mut PageText, latency: &RequestLatency) {
     let it = latency;
     let moments = [it.min_ns, it.mean_ns, it.max_ns, it.deviation_ns];
     let percentiles = [it.p50_ns, it.p90_ns, it.p99_ns, it.p99_9_ns];
-    [("min/avg/max/mdev", moments), ("p50/p90/p99/p99.9", percentiles)]
-        .map(|(names, times)| sentence(page, &format!("{names} = {}", times.map(time).join(" / "))))
-        .concat()
+    for (names, times) in [("min/avg/max/mdev", moments), ("p50/p90/p99/p99.9", percentiles)] {
+        out.sentence(&format!("{names} = {}", times.map(time).join(" / ")));
+    }
 }
 
 /// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`; `per_s` are requests and
@@ -134,13 +122,10 @@ pub(super) fn rates(
 }
 
 /// The first requests, which are in none of the other figures.
-fn warm_up(page: Page, first_ns: &[u64]) -> String {
-    if first_ns.is_empty() {
-        return String::new();
-    }
-    let first: Vec<String> =
-        first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| time(Some(ns as f64))).collect();
-    note(page, &format!("not counted, to warm up: {}", first.join(", ")))
+fn warm_up(first_ns: &[u64]) -> Option<String> {
+    let times = first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| time(Some(ns as f64)));
+    let first: Vec<String> = times.collect();
+    (!first.is_empty()).then(|| format!("not counted, to warm up: {}", first.join(", ")))
 }
 
 fn time(ns: Option<f64>) -> String {
@@ -148,7 +133,7 @@ fn time(ns: Option<f64>) -> String {
 }
 
 /// `served by the device: 1000 of 1000 requests reached vda`.
-pub(super) fn served(page: Page, served: &Served) -> String {
+pub(super) fn served(served: &Served) -> String {
     let by = match served.by {
         ServedBy::Device => "by the device",
         ServedBy::PageCache => "by the page cache",
@@ -157,7 +142,7 @@ pub(super) fn served(page: Page, served: &Served) -> String {
         ServedBy::HostCacheSuspected => "by a cache of the host, it seems",
         ServedBy::Unknown => "by nobody knows whom",
     };
-    sentence(page, &format!("served {by}: {}", served.reason))
+    format!("served {by}: {}", served.reason)
 }
 
 /// `/srv (ext4 on vdb)`.

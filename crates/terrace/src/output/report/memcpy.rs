@@ -4,44 +4,36 @@
 //! best, the interval and the trials. Below: which method wins where, and what the C
 //! library leaves on the table.
 
-use super::{
-    Report, control_note, heading, interrupted, left_out_note, note, pages_note, sentence,
-    trials_note,
-};
-use crate::output::Page;
+use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use measure::memory::copy::{CopyReport, CopyRow, Winner};
-use model::Bytes;
+use model::{Bytes, Estimate};
 
 impl Report for CopyReport {
     const COMMAND: &'static str = "measure memcpy";
     const SCHEMA: &'static str = "terrace.measure.memcpy/1";
 
-    fn page(&self, page: Page) -> String {
-        let mut text = heading(page, &title(self));
+    fn write_page(&self, out: &mut PageText) {
+        out.heading(&title(self));
         let sizes = sizes(self);
         for operation in ["copy", "read", "write"] {
-            let rows: Vec<&CopyRow> =
-                self.rows.iter().filter(|row| row.operation == operation).collect();
-            if rows.is_empty() {
-                continue;
+            let of_operation = self.rows.iter().filter(|row| row.operation == operation);
+            let rows: Vec<&CopyRow> = of_operation.collect();
+            match sizes.as_slice() {
+                _ if rows.is_empty() => {}
+                [_] => out.table(&detail(operation, &rows), 1),
+                _ => out.table(&matrix(operation, &rows, &sizes), 1),
             }
-            let table = match sizes.as_slice() {
-                [_] => detail(operation, &rows),
-                _ => matrix(operation, &rows, &sizes),
-            };
-            text.push_str(&table.render(page, 1));
         }
-        self.winners.iter().for_each(|winner| text.push_str(&sentence(page, &won(winner, self))));
-        text.push_str(&noisy_note(page, &self.rows));
-        text.push_str(&control_note(page, &self.control_step_ns));
-        text.push_str(&trials_note(page, &self.tally));
-        text.push_str(&pages_note(page, &self.pages));
-        text.push_str(&left_out_note(page, &self.left_out));
-        text
+        out.sentences(self.winners.iter().map(|winner| won(winner, self)));
+        out.notes(noisy(&self.rows));
+        control_note(out, &self.control_step_ns);
+        trials_note(out, &self.tally);
+        pages_note(out, &self.pages);
+        left_out_note(out, &self.left_out);
     }
 
     fn csv(&self) -> Option<String> {
@@ -92,68 +84,53 @@ fn sizes(report: &CopyReport) -> Vec<u64> {
 }
 
 /// Medians, methods by sizes.
-fn matrix(operation: &str, rows: &[&CopyRow], sizes: &[u64]) -> Table {
-    let mut columns = vec![Column::words(operation)];
-    // The largest sizes stay longest: they are what memory itself does.
-    let ranks = (1..=sizes.len()).rev();
-    columns.extend(sizes.iter().zip(ranks).map(|(&size, rank)| {
-        Column::numbers(&Bytes(size).to_string()).rank((rank - 1).min(250) as u8)
-    }));
-    let largest = sizes.last().copied().unwrap_or(0);
-    columns.push(Column::numbers(&format!("bus traffic at {}", Bytes(largest))).rank(u8::MAX));
-    let mut table = Table::new(columns);
+fn matrix<'r>(operation: &str, rows: &[&'r CopyRow], sizes: &[u64]) -> Table<&'r str> {
     let mut methods: Vec<&str> = Vec::new();
     for row in rows {
         if !methods.contains(&row.method.as_str()) {
             methods.push(&row.method);
         }
     }
-    for method in methods {
-        let mut cells = vec![Cell::from(method)];
-        let of = |size: u64| rows.iter().find(|row| row.method == method && row.size_bytes == size);
-        for &size in sizes {
-            let row = of(size);
-            let rate = row.and_then(|row| row.bytes_per_s.as_ref());
+    let of = |method: &str, size: u64| {
+        rows.iter().find(|row| row.method == method && row.size_bytes == size)
+    };
+    let mut table = Table::of(methods).words(operation, 0, |method| method);
+    // The largest sizes stay longest: they are what memory itself does.
+    for (&size, rank) in sizes.iter().zip((0..sizes.len()).rev()) {
+        table = table.numbers(&Bytes(size).to_string(), rank.min(250) as u8, |method| {
+            let row = of(method, size);
             let noisy = row.is_some_and(|row| row.noisy.is_some());
-            let shown = or_absent(rate, |rate| figure::rate(rate.median, Digits::Three));
-            cells.push(Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain }));
-        }
-        let bus = of(largest).and_then(|row| row.bus_bytes_per_s);
-        cells.push(Cell::from(or_absent(bus, |rate| figure::rate(rate, Digits::Three))));
-        table.row(cells);
+            let median = row.and_then(|row| row.bytes_per_s.as_ref()).map(|rate| rate.median);
+            Cell::toned(rate(median), if noisy { Tone::Warn } else { Tone::Plain })
+        });
     }
-    table
+    let largest = sizes.last().copied().unwrap_or(0);
+    table.numbers(&format!("bus traffic at {}", Bytes(largest)), u8::MAX, |method| {
+        rate(of(method, largest).and_then(|row| row.bus_bytes_per_s))
+    })
 }
 
 /// One size with its error bars.
-fn detail(operation: &str, rows: &[&CopyRow]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words(operation),
-        Column::numbers("median"),
-        Column::numbers("best").rank(1),
-        Column::numbers("+-").rank(2),
-        Column::numbers("spread").rank(5),
-        Column::numbers("trials").rank(3),
-        Column::numbers("discarded").rank(4),
-        Column::numbers("bus traffic").rank(1),
-    ]);
-    let rate =
-        |bytes_per_s: Option<f64>| or_absent(bytes_per_s, |rate| figure::rate(rate, Digits::Three));
-    for row in rows {
-        let estimate = row.bytes_per_s.as_ref();
+fn detail<'r>(operation: &str, rows: &[&'r CopyRow]) -> Table<&'r CopyRow> {
+    let toned = |row: &CopyRow, of: fn(&Estimate) -> f64| {
         let tone = if row.noisy.is_some() { Tone::Warn } else { Tone::Plain };
-        table.row(vec![
-            Cell::from(row.method.as_str()),
-            Cell::toned(rate(estimate.map(|e| e.median)), tone),
-            Cell::toned(rate(estimate.map(|e| e.best)), tone),
-            Cell::from(or_absent(estimate, figure::plus_minus)),
-            Cell::from(or_absent(estimate.and_then(|e| e.spread), figure::percent)),
-            Cell::from(or_absent(estimate, |e| e.trials.to_string())),
-            Cell::from(or_absent(estimate, |e| e.discarded.to_string())),
-            Cell::from(rate(row.bus_bytes_per_s)),
-        ]);
-    }
-    table
+        Cell::toned(rate(row.bytes_per_s.as_ref().map(of)), tone)
+    };
+    let of =
+        |row: &CopyRow, shown: fn(&Estimate) -> String| or_absent(row.bytes_per_s.as_ref(), shown);
+    Table::of(rows.iter().copied())
+        .words(operation, 0, |row| row.method.as_str())
+        .numbers("median", 0, |row| toned(row, |rate| rate.median))
+        .numbers("best", 1, |row| toned(row, |rate| rate.best))
+        .numbers("+-", 2, |row| of(row, figure::plus_minus))
+        .numbers("spread", 5, |row| of(row, |rate| or_absent(rate.spread, figure::percent)))
+        .numbers("trials", 3, |row| of(row, |rate| rate.trials.to_string()))
+        .numbers("discarded", 4, |row| of(row, |rate| rate.discarded.to_string()))
+        .numbers("bus traffic", 1, |row| rate(row.bus_bytes_per_s))
+}
+
+fn rate(bytes_per_s: Option<f64>) -> String {
+    or_absent(bytes_per_s, |rate| figure::rate(rate, Digits::Three))
 }
 
 /// `256 MiB copy: rep-movsb wins with 18.7 GB/s, 1.47x of glibc 2.36`.
@@ -192,15 +169,14 @@ fn unreached(winner: &Winner, report: &CopyReport) -> String {
     }
 }
 
-fn noisy_note(page: Page, rows: &[CopyRow]) -> String {
-    let noisy: Vec<String> = rows
-        .iter()
-        .filter_map(|row| Some((row, row.noisy.as_ref()?)))
-        .map(|(row, why)| format!("{} at {}: {why}", row.method, Bytes(row.size_bytes)))
-        .collect();
-    match noisy.as_slice() {
-        [] => String::new(),
-        few if few.len() <= 3 => note(page, &format!("noisy: {}", few.join("; "))),
-        [first, rest @ ..] => note(page, &format!("noisy: {first}; {} more in --csv", rest.len())),
+fn noisy(rows: &[CopyRow]) -> Option<String> {
+    let noisy = rows.iter().filter_map(|row| {
+        let why = row.noisy.as_ref()?;
+        Some(format!("{} at {}: {why}", row.method, Bytes(row.size_bytes)))
+    });
+    match noisy.collect::<Vec<_>>().as_slice() {
+        [] => None,
+        few if few.len() <= 3 => Some(format!("noisy: {}", few.join("; "))),
+        [first, rest @ ..] => Some(format!("noisy: {first}; {} more in --csv", rest.len())),
     }
 }

@@ -3,17 +3,14 @@
 //! Sizes by kind of page and order; then the caches as found and as claimed, and main
 //! memory split into the memory and the page walk.
 
-use super::{
-    Report, control_note, heading, interrupted, left_out_note, note, pages_note, sentence,
-    trials_note,
-};
-use crate::output::Page;
+use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use measure::memory::PageKind;
 use measure::memory::latency::{LatencyReport, LatencyRow, Translation};
+use model::knee::Edge;
 use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder};
 
@@ -24,21 +21,18 @@ impl Report for LatencyReport {
     const COMMAND: &'static str = "measure memlat";
     const SCHEMA: &'static str = "terrace.measure.memlat/1";
 
-    fn page(&self, page: Page) -> String {
-        let mut text = heading(page, "terrace measure memlat: time of one dependent load");
-        text.push_str(&curves(self).render(page, 1));
+    fn write_page(&self, out: &mut PageText) {
+        out.heading("terrace measure memlat: time of one dependent load");
+        out.table(&curves(self), 1);
         if !self.caches.is_empty() {
-            text.push_str(&caches(self).render(page, 1));
+            out.table(&caches(self), 1);
         }
-        if let Some(split) = &self.translation {
-            text.push_str(&sentence(page, &walk(split)));
-        }
-        text.push_str(&note(page, &format!("not to be seen: {}", self.unseen)));
-        text.push_str(&control_note(page, &self.control_step_ns));
-        text.push_str(&trials_note(page, &self.tally));
-        text.push_str(&pages_note(page, &self.pages));
-        text.push_str(&left_out_note(page, &self.left_out));
-        text
+        out.sentences(self.translation.as_ref().map(walk));
+        out.note(&format!("not to be seen: {}", self.unseen));
+        control_note(out, &self.control_step_ns);
+        trials_note(out, &self.tally);
+        pages_note(out, &self.pages);
+        left_out_note(out, &self.left_out);
     }
 
     fn csv(&self) -> Option<String> {
@@ -56,7 +50,7 @@ impl Report for LatencyReport {
     }
 }
 
-fn curves(report: &LatencyReport) -> Table {
+fn curves(report: &LatencyReport) -> Table<u64> {
     let mut series: Vec<(PageKind, ChaseOrder)> = Vec::new();
     let mut sizes: Vec<u64> = Vec::new();
     for row in &report.rows {
@@ -70,53 +64,32 @@ fn curves(report: &LatencyReport) -> Table {
     if sizes.len() > MOST_SIZES {
         sizes.retain(|size| size.is_power_of_two());
     }
-    let mut columns = vec![Column::numbers("size")];
-    columns.extend(
-        series
-            .iter()
-            .map(|(pages, order)| Column::numbers(&format!("{} {}", pages.name(), order.name()))),
-    );
-    let mut table = Table::new(columns);
-    for size in sizes {
-        let mut cells = vec![Cell::from(Bytes(size).to_string())];
-        for (pages, order) in &series {
-            let is_it = |row: &&LatencyRow| {
-                (row.size_bytes, row.pages, row.order) == (size, *pages, *order)
-            };
+    let mut table = Table::of(sizes).numbers("size", 0, |size| Bytes(size).to_string());
+    for (pages, order) in series {
+        let cell = |size: u64| {
+            let is_it =
+                |row: &&LatencyRow| (row.size_bytes, row.pages, row.order) == (size, pages, order);
             let row = report.rows.iter().find(is_it);
             let load = row.and_then(|row| row.load_ns.as_ref());
             let noisy = row.is_some_and(|row| row.noisy.is_some());
             let shown = or_absent(load, |load| figure::time(load.median, Digits::Three));
-            cells.push(Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain }));
-        }
-        table.row(cells);
+            Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain })
+        };
+        table = table.numbers(&format!("{} {}", pages.name(), order.name()), 0, cell);
     }
     table
 }
 
-fn caches(report: &LatencyReport) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("cache"),
-        Column::numbers("found"),
-        Column::numbers("load"),
-        Column::numbers("sysfs").rank(1),
-        Column::numbers("CPUID").rank(1),
-        Column::numbers("libc").rank(1),
-    ]);
+fn caches(report: &LatencyReport) -> Table<&CacheLevel> {
     let size = |bytes: Option<u64>| or_absent(bytes, |bytes| Bytes(bytes).to_string());
-    for cache in &report.caches {
-        table.row(vec![
-            Cell::from(format!("L{}", cache.level)),
-            Cell::from(found(cache)),
-            Cell::from(or_absent(cache.measured, |edge| {
-                figure::time(edge.below_ns, Digits::Three)
-            })),
-            Cell::from(size(cache.sysfs_bytes)),
-            Cell::from(size(cache.cpuid_bytes)),
-            Cell::from(size(cache.libc_bytes)),
-        ]);
-    }
-    table
+    let load = |edge: Edge| figure::time(edge.below_ns, Digits::Three);
+    Table::of(&report.caches)
+        .words("cache", 0, |cache| format!("L{}", cache.level))
+        .numbers("found", 0, found)
+        .numbers("load", 0, |cache| or_absent(cache.measured, load))
+        .numbers("sysfs", 1, |cache| size(cache.sysfs_bytes))
+        .numbers("CPUID", 1, |cache| size(cache.cpuid_bytes))
+        .numbers("libc", 1, |cache| size(cache.libc_bytes))
 }
 
 /// The two sizes that the edge lies between.

@@ -2,8 +2,7 @@
 //! the processor time of a request, who served them, and the histogram.
 
 use super::iolat::{latency_lines, place, rates, served};
-use super::{Report, heading, histogram, interrupted, note, sentence};
-use crate::output::Page;
+use super::{PageText, Report, histogram, interrupted};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits};
 use crate::output::json::word;
@@ -30,35 +29,31 @@ impl Report for RandomResult {
     const COMMAND: &'static str = "measure iolat";
     const SCHEMA: &'static str = "terrace.measure.iolat/1";
 
-    fn page(&self, page: Page) -> String {
+    fn write_page(&self, out: &mut PageText) {
         let random = &self.random;
-        let title = format!(
+        out.heading(&format!(
             "terrace measure iolat: random reads of {}, {} in flight, direct, {}",
             Bytes(random.block_bytes),
             random.depth,
             place(&self.target)
-        );
-        let mut text = heading(page, &title);
-        let line = rates(
+        ));
+        out.sentence(&rates(
             random.requests,
             self.region_bytes,
             random.wall_s,
             random.requests_per_s.zip(random.bytes_per_s),
+        ));
+        latency_lines(out, &random.latency);
+        out.sentences(
+            random.cpu_ns_per_request.map(|ns| {
+                format!("{} of processor time a request", figure::time(ns, Digits::Three))
+            }),
         );
-        text.push_str(&sentence(page, &line));
-        text.push_str(&latency_lines(page, &random.latency));
-        if let Some(cpu_ns) = random.cpu_ns_per_request {
-            let cpu = figure::time(cpu_ns, Digits::Three);
-            text.push_str(&sentence(page, &format!("{cpu} of processor time a request")));
-        }
-        text.push_str(&served(page, &self.served));
-        for line in &self.notes {
-            text.push_str(&note(page, line));
-        }
+        out.sentence(&served(&self.served));
+        out.notes(&self.notes);
         if !self.quiet {
-            text.push_str(&histogram(page, &random.latency.bars));
+            out.lines(|page| histogram(page, &random.latency.bars));
         }
-        text
     }
 
     fn csv(&self) -> Option<String> {

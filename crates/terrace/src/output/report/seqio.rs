@@ -2,12 +2,11 @@
 //! The rate over time is in the JSON; here only its slowest stretch.
 
 use super::iolat::place;
-use super::{Report, heading, interrupted, note, sentence};
-use crate::output::Page;
+use super::{PageText, Report, interrupted};
 use crate::output::csv::Sheet;
 use crate::output::figure::{self, Digits, or_absent};
 use crate::output::json::word;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::Table;
 use measure::storage::{PhaseName, SeqPhase, SeqReport};
 use model::Bytes;
 use model::error_chain;
@@ -16,33 +15,26 @@ impl Report for SeqReport {
     const COMMAND: &'static str = "measure seqio";
     const SCHEMA: &'static str = "terrace.measure.seqio/1";
 
-    fn page(&self, page: Page) -> String {
+    fn write_page(&self, out: &mut PageText) {
         let in_flight = match self.depth {
             1 => String::new(),
             many => format!(", {many} in flight"),
         };
-        let mut text = heading(
-            page,
-            &format!(
-                "terrace measure seqio: {} in requests of {}{in_flight}, {}, {}",
-                Bytes(self.size_bytes),
-                Bytes(self.block_bytes),
-                word(&self.mode),
-                place(&self.target),
-            ),
+        out.heading(&format!(
+            "terrace measure seqio: {} in requests of {}{in_flight}, {}, {}",
+            Bytes(self.size_bytes),
+            Bytes(self.block_bytes),
+            word(&self.mode),
+            place(&self.target),
+        ));
+        out.table(&table(&self.phases), 1);
+        out.sentences(self.durable_bytes_per_s.map(|rate| {
+            format!("durable, write and sync together: {}", figure::rate(rate, Digits::Three))
+        }));
+        out.notes(
+            self.phases.iter().map(|phase| format!("{}: {}", name(phase), phase.served.reason)),
         );
-        text.push_str(&table(&self.phases).render(page, 1));
-        if let Some(rate) = self.durable_bytes_per_s {
-            let rate = figure::rate(rate, Digits::Three);
-            text.push_str(&sentence(page, &format!("durable, write and sync together: {rate}")));
-        }
-        for phase in &self.phases {
-            let reason =
-                format!("{}: {}", word(&phase.name).replace('_', " "), phase.served.reason);
-            text.push_str(&note(page, &reason));
-        }
-        self.notes.iter().for_each(|line| text.push_str(&note(page, line)));
-        text
+        out.notes(&self.notes);
     }
 
     fn csv(&self) -> Option<String> {
@@ -77,32 +69,22 @@ impl Report for SeqReport {
     }
 }
 
-fn table(phases: &[SeqPhase]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("phase"),
-        Column::numbers("rate"),
-        Column::numbers("slowest 0.1 s").rank(3),
-        Column::numbers("bytes").rank(1),
-        Column::numbers("time").rank(1),
-        Column::numbers("CPU time").rank(2),
-        Column::words("served by"),
-        Column::words(""),
-    ]);
+fn table(phases: &[SeqPhase]) -> Table<&SeqPhase> {
     let rate = |rate: Option<f64>| or_absent(rate, |rate| figure::rate(rate, Digits::Three));
     let time = |s: f64| figure::time(s * 1e9, Digits::Three);
-    for phase in phases {
-        table.row(vec![
-            Cell::from(word(&phase.name).replace('_', " ")),
-            Cell::from(rate(phase.bytes_per_s)),
-            Cell::from(rate(slowest(phase))),
-            Cell::from(Bytes(phase.bytes).to_string()),
-            Cell::from(time(phase.wall_s)),
-            Cell::from(or_absent(phase.cpu_s, time)),
-            Cell::from(word(&phase.served.by).replace('_', " ")),
-            Cell::from(if phase.complete { "" } else { "cut short" }),
-        ]);
-    }
-    table
+    Table::of(phases)
+        .words("phase", 0, name)
+        .numbers("rate", 0, |phase| rate(phase.bytes_per_s))
+        .numbers("slowest 0.1 s", 3, |phase| rate(slowest(phase)))
+        .numbers("bytes", 1, |phase| Bytes(phase.bytes).to_string())
+        .numbers("time", 1, |phase| time(phase.wall_s))
+        .numbers("CPU time", 2, |phase| or_absent(phase.cpu_s, time))
+        .words("served by", 0, |phase| word(&phase.served.by).replace('_', " "))
+        .words("", 0, |phase| if phase.complete { "" } else { "cut short" })
+}
+
+fn name(phase: &SeqPhase) -> String {
+    word(&phase.name).replace('_', " ")
 }
 
 /// The rate of the slowest stretch of 100 ms, if there were at least two.

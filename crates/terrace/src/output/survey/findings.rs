@@ -3,7 +3,7 @@
 
 use super::Detail;
 use crate::output::Page;
-use crate::output::prose::{commands_tied, first_sentence, painted_lines, value};
+use crate::output::prose::{commands_tied, first_sentence, painted_lines, sentence, value};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::survey::Survey;
@@ -14,8 +14,7 @@ const INDENT: usize = 4;
 
 /// The count of odd things and the findings themselves.
 pub fn render(survey: &Survey, detail: Detail, page: Page) -> String {
-    let line = wrap(&count(survey, detail), page.width - 1, 1);
-    let mut text = format!(" {}\n", painted_lines(page, Tone::Strong, &line));
+    let mut text = sentence(page, Tone::Strong, &count(survey, detail), 1);
     for (number, finding) in (1..).zip(&survey.findings) {
         text.push_str(&one(number, finding, detail, page));
     }

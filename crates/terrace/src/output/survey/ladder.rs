@@ -6,9 +6,9 @@
 //! else columns go, the grade before the bar: the bar is what the eye reads.
 
 use crate::output::Page;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{self, Digits};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table, length};
+use crate::output::table::{Cell, Table, length};
 use model::survey::Survey;
 use model::{Estimate, Grade, Tier, TierKind};
 
@@ -62,75 +62,51 @@ pub fn render(survey: &Survey, page: Page) -> String {
     table.render(page, INDENT)
 }
 
-fn table(survey: &Survey, room: Room) -> Table {
-    let mut table = Table::new(columns(room)).gap(if room == Room::Wide { 2 } else { 1 });
-    for tier in survey.tiers.iter().filter(|tier| !is_blank(tier)) {
-        table.row(row(tier, survey, room));
-    }
-    table
-}
-
 /// Whether there is nothing to show but a reason, which stands below the table.
 fn is_blank(tier: &Tier) -> bool {
     tier.grade == Grade::Unseen && tier.latency_ns.is_none() && tier.read_bytes_per_s.is_none()
 }
 
-fn columns(room: Room) -> Vec<Column> {
-    let wide = room == Room::Wide;
-    let bar = if wide { "latency, 10x per 2 steps" } else { "10x/step" };
-    let mut columns = vec![
-        Column::words("level"),
-        Column::words(bar).rank(5),
-        Column::numbers("p50"),
-        Column::numbers("p99").rank(3),
-        Column::numbers("read").rank(1),
-        Column::numbers("write").rank(2),
-    ];
-    if wide {
-        columns.push(Column::numbers("copy").rank(7));
-    }
-    columns.push(Column::numbers("size").rank(4));
-    columns.push(Column::words("seen").rank(6));
-    columns.push(Column::words(""));
-    if wide {
-        columns.push(Column::words("how").rank(8));
-    }
-    columns
-}
-
-fn row(tier: &Tier, survey: &Survey, room: Room) -> Vec<Cell> {
+fn table(survey: &Survey, room: Room) -> Table<&Tier> {
     let wide = room == Room::Wide;
     let digits = room.digits();
-    let tone = if tier.noisy { Tone::Warn } else { Tone::Plain };
-    let number = |text: String| {
-        let is_absent = text == figure::ABSENT;
-        Cell::toned(text, if is_absent { Tone::Dim } else { tone })
+    let number = |tier: &Tier, text: Option<String>| match text {
+        Some(text) => Cell::toned(text, if tier.noisy { Tone::Warn } else { Tone::Plain }),
+        None => Cell::toned(figure::ABSENT, Tone::Dim),
     };
-    let latency = tier.latency_ns.as_ref();
-    let time = |ns: Option<f64>| number(or_absent(ns, |ns| figure::time(ns, digits)));
-    let rate = |rate: &Option<Estimate>| {
-        number(or_absent(rate.as_ref(), |rate| figure::rate(rate.median, digits)))
+    let p50 = |tier: &Tier| {
+        let latency = tier.latency_ns.as_ref()?;
+        Some(latency.p50.unwrap_or(latency.median))
+    };
+    let p99 = |tier: &Tier| tier.latency_ns.as_ref()?.p99;
+    let time = |tier, ns: Option<f64>| number(tier, ns.map(|ns| figure::time(ns, digits)));
+    let rate = |tier, rate: &Option<Estimate>| {
+        number(tier, rate.as_ref().map(|rate| figure::rate(rate.median, digits)))
     };
     let steps = if wide { 2.0 } else { 1.0 };
-    let p50 = latency.map(|latency| latency.p50.unwrap_or(latency.median));
-    let mut cells = vec![
-        Cell::from(short_name(&tier.name, room.name_width())),
-        Cell::from(p50.map_or(String::new(), |ns| bar(ns, steps))),
-        time(p50),
-        time(latency.and_then(|latency| latency.p99)),
-        rate(&tier.read_bytes_per_s),
-        rate(&tier.write_bytes_per_s),
-    ];
+    let bar_title = if wide { "latency, 10x per 2 steps" } else { "10x/step" };
+    let capacity =
+        |tier: &Tier| number(tier, tier.capacity_bytes.map(|bytes| size(tier.kind, bytes, digits)));
+    let mut table = Table::of(survey.tiers.iter().filter(|tier| !is_blank(tier)))
+        .gap(if wide { 2 } else { 1 })
+        .words("level", 0, |tier| short_name(&tier.name, room.name_width()))
+        .words(bar_title, 5, |tier| p50(tier).map_or(String::new(), |ns| bar(ns, steps)))
+        .numbers("p50", 0, |tier| time(tier, p50(tier)))
+        .numbers("p99", 3, |tier| time(tier, p99(tier)))
+        .numbers("read", 1, |tier| rate(tier, &tier.read_bytes_per_s))
+        .numbers("write", 2, |tier| rate(tier, &tier.write_bytes_per_s));
     if wide {
-        cells.push(rate(&tier.copy_bytes_per_s));
+        table = table.numbers("copy", 7, |tier| rate(tier, &tier.copy_bytes_per_s));
     }
-    cells.push(number(or_absent(tier.capacity_bytes, |bytes| size(tier.kind, bytes, digits))));
-    cells.push(seen(tier, room));
-    cells.push(Cell::toned(marker(tier, survey), Tone::Warn));
+    table = table.numbers("size", 4, capacity).words("seen", 6, |tier| seen(tier, room)).words(
+        "",
+        0,
+        |tier| Cell::toned(marker(tier, survey), Tone::Warn),
+    );
     if wide {
-        cells.push(Cell::toned(tier.method.as_str(), Tone::Dim));
+        table = table.words("how", 8, |tier| Cell::toned(tier.method.as_str(), Tone::Dim));
     }
-    cells
+    table
 }
 
 /// Devices are sold in powers of 1000, memory in powers of 1024.

@@ -49,8 +49,8 @@ fn no_line_is_wider_than_the_page() {
         for line in page(&survey, detail, Page::plain(width)).lines() {
             // Only a word that cannot be broken may be wider, and then stands alone.
             let tied = ["Seen:", "terrace ", "sudo terrace "];
-            let unbroken = tied.iter().any(|start| line.trim_start().starts_with(start));
-            let unbroken = unbroken || !line.trim().contains(' ');
+            let is_tied = tied.iter().any(|start| line.trim_start().starts_with(start));
+            let unbroken = is_tied || !line.trim().contains(' ');
             assert!(line.chars().count() <= width || unbroken, "{width}: {line}");
             assert_eq!(line, line.trim_end(), "{width}");
         }
@@ -150,8 +150,8 @@ fn commands_named_under_next_exist() {
         let text = next(&survey, Page::plain(200));
         let commands = text.trim().trim_start_matches("Next: ").split(", ");
         for command in commands {
-            let words = command.trim_start_matches("sudo ").split(" (").next().unwrap();
-            let words = words.split_whitespace().map(std::ffi::OsString::from);
+            let line = command.trim_start_matches("sudo ").split(" (").next().unwrap();
+            let words = line.split_whitespace().map(std::ffi::OsString::from);
             assert!(args::parse(words).is_ok(), "{command}");
         }
     }
@@ -161,8 +161,8 @@ fn commands_named_under_next_exist() {
 fn colour_adds_nothing_but_codes() {
     let survey = recorded();
     let coloured = Page { width: 80, style: crate::output::style::Style::new(true) };
-    let text = page(&survey, Detail::Full, coloured);
-    let mut text = crate::output::clean::printable(&text).into_owned();
+    let marked = page(&survey, Detail::Full, coloured);
+    let mut text = crate::output::clean::printable(&marked).into_owned();
     assert!(text.contains('\x1b'));
     for code in ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[33m"] {
         text = text.replace(code, "");

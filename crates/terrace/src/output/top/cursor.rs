@@ -5,7 +5,7 @@ use model::duration::SECOND_NS;
 
 /// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum KeyAction {
     Earlier,
     Later,
     PageEarlier,
@@ -46,7 +46,7 @@ pub struct Cursor {
 
 /// The time that was recorded, and how much of it fits on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct TimeExtent {
     pub first_ns: u64,
     /// The newest one.
     pub last_ns: u64,
@@ -80,7 +80,7 @@ const PARTS: u64 = 5;
 impl Cursor {
     /// The time of a column: as chosen, else a second of what goes on, and of a recording that has
     /// ended so much that all of it fits.
-    pub fn column_ns(&self, extent: &Extent) -> u64 {
+    pub fn column_ns(&self, extent: &TimeExtent) -> u64 {
         let fitting = || {
             let columns = u64::try_from(extent.columns.max(1)).unwrap_or(u64::MAX);
             let least_ns = (extent.last_ns - extent.first_ns).div_ceil(columns);
@@ -92,7 +92,7 @@ impl Cursor {
     }
 
     /// The end of the last column that is shown.
-    pub fn edge_ns(&self, extent: &Extent) -> u64 {
+    pub fn edge_ns(&self, extent: &TimeExtent) -> u64 {
         let newest = self.newest(extent);
         match self.at_ns {
             Some(_) => self.edge_ns.min(newest),
@@ -101,7 +101,7 @@ impl Cursor {
     }
 
     /// What is explained: from and to; `None` for all of a recording that has ended.
-    pub fn window(&self, extent: &Extent) -> Option<(u64, u64)> {
+    pub fn window(&self, extent: &TimeExtent) -> Option<(u64, u64)> {
         let column_ns = self.column_ns(extent);
         let window_ns = if extent.is_live {
             WINDOW_NS
@@ -118,7 +118,7 @@ impl Cursor {
     }
 
     /// Moves into the recorded time: the oldest samples are dropped while the cursor is on them.
-    pub fn keep_within(&mut self, extent: &Extent) {
+    pub fn keep_within(&mut self, extent: &TimeExtent) {
         if let Some(at_ns) = self.at_ns {
             self.move_to(at_ns, extent);
         }
@@ -127,36 +127,36 @@ impl Cursor {
     /// Performs an action; `findings` are those on the screen, `questions` their number.
     pub fn apply(
         &mut self,
-        action: Action,
-        extent: &Extent,
+        action: KeyAction,
+        extent: &TimeExtent,
         findings: &[String],
         questions: usize,
     ) {
         let page = u64::try_from(extent.columns / 2).unwrap_or(1).max(1);
         match action {
-            Action::Earlier => self.step(-1, extent),
-            Action::Later => self.step(1, extent),
-            Action::PageEarlier => self.step(-(page.cast_signed()), extent),
-            Action::PageLater => self.step(page.cast_signed(), extent),
-            Action::Oldest => self.move_to(0, extent),
-            Action::Newest => self.at_ns = None,
-            Action::Pause if self.at_ns.is_some() => self.at_ns = None,
-            Action::Pause => self.move_to(self.newest(extent), extent),
-            Action::Up => self.choose(findings, -1),
-            Action::Down => self.choose(findings, 1),
-            Action::Question => {
+            KeyAction::Earlier => self.step(-1, extent),
+            KeyAction::Later => self.step(1, extent),
+            KeyAction::PageEarlier => self.step(-(page.cast_signed()), extent),
+            KeyAction::PageLater => self.step(page.cast_signed(), extent),
+            KeyAction::Oldest => self.move_to(0, extent),
+            KeyAction::Newest => self.at_ns = None,
+            KeyAction::Pause if self.at_ns.is_some() => self.at_ns = None,
+            KeyAction::Pause => self.move_to(self.newest(extent), extent),
+            KeyAction::Up => self.choose(findings, -1),
+            KeyAction::Down => self.choose(findings, 1),
+            KeyAction::Question => {
                 let next = self.question.map_or(0, |question| question + 1);
                 self.question = Some(next).filter(|next| *next < questions);
             }
-            Action::Closer => self.scale(-1, extent),
-            Action::Farther => self.scale(1, extent),
-            Action::Help => self.help = !self.help,
-            Action::Quit => {}
+            KeyAction::Closer => self.scale(-1, extent),
+            KeyAction::Farther => self.scale(1, extent),
+            KeyAction::Help => self.help = !self.help,
+            KeyAction::Quit => {}
         }
     }
 
     /// The end of the newest column: of what goes on only complete ones are shown.
-    fn newest(&self, extent: &Extent) -> u64 {
+    fn newest(&self, extent: &TimeExtent) -> u64 {
         let column_ns = self.column_ns(extent);
         if extent.is_live {
             extent.last_ns / column_ns * column_ns
@@ -166,7 +166,7 @@ impl Cursor {
     }
 
     /// Moves by so many columns; beyond the newest one it is live again.
-    fn step(&mut self, columns: i64, extent: &Extent) {
+    fn step(&mut self, columns: i64, extent: &TimeExtent) {
         let column_ns = self.column_ns(extent);
         let newest_ns = self.newest(extent);
         let moved_ns = column_ns.saturating_mul(columns.unsigned_abs());
@@ -181,7 +181,7 @@ impl Cursor {
 
     /// Selects the column that ends at `at_ns`, or the nearest one that exists, and scrolls the
     /// lanes no more than necessary.
-    fn move_to(&mut self, at_ns: u64, extent: &Extent) {
+    fn move_to(&mut self, at_ns: u64, extent: &TimeExtent) {
         let column_ns = self.column_ns(extent);
         let oldest_ns = extent.first_ns / column_ns * column_ns + column_ns;
         let newest_ns = self.newest(extent).max(oldest_ns);
@@ -193,7 +193,7 @@ impl Cursor {
         self.edge_ns = edge_ns.clamp(at_ns, most_ns);
     }
 
-    fn scale(&mut self, by: isize, extent: &Extent) {
+    fn scale(&mut self, by: isize, extent: &TimeExtent) {
         let now_ns = self.column_ns(extent);
         let now = COLUMNS_NS.iter().position(|ns| *ns >= now_ns);
         let next = now.unwrap_or(COLUMNS_NS.len() - 1).saturating_add_signed(by);
@@ -221,12 +221,12 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    const LIVE: Extent =
-        Extent { first_ns: 0, last_ns: 100_500_000_000, columns: 40, is_live: true };
+    const LIVE: TimeExtent =
+        TimeExtent { first_ns: 0, last_ns: 100_500_000_000, columns: 40, is_live: true };
 
-    const OVER: Extent = Extent { is_live: false, ..LIVE };
+    const OVER: TimeExtent = TimeExtent { is_live: false, ..LIVE };
 
-    fn after(actions: &[Action], extent: &Extent) -> Cursor {
+    fn after(actions: &[KeyAction], extent: &TimeExtent) -> Cursor {
         let mut cursor = Cursor::default();
         for action in actions {
             cursor.apply(*action, extent, &["a".to_owned(), "b".to_owned()], 4);
@@ -234,13 +234,13 @@ mod tests {
         cursor
     }
 
-    fn at_s(actions: &[Action]) -> Option<u64> {
+    fn at_s(actions: &[KeyAction]) -> Option<u64> {
         after(actions, &LIVE).at_ns.map(|ns| ns / SECOND_NS)
     }
 
     #[test]
     fn the_cursor_walks_and_comes_back_to_now() {
-        use Action::*;
+        use KeyAction::*;
         assert_eq!(at_s(&[]), None);
         assert_eq!(at_s(&[Earlier]), Some(100));
         assert_eq!(at_s(&[Earlier, Earlier, Earlier]), Some(98));
@@ -258,60 +258,60 @@ mod tests {
 
     #[test]
     fn what_is_shown_stands_still_and_follows_the_cursor() {
-        let mut cursor = after(&[Action::Earlier], &LIVE);
+        let mut cursor = after(&[KeyAction::Earlier], &LIVE);
         let edge_ns = cursor.edge_ns(&LIVE);
         assert_eq!(edge_ns, 100 * SECOND_NS);
-        let later = Extent { last_ns: 130 * SECOND_NS, ..LIVE };
+        let later = TimeExtent { last_ns: 130 * SECOND_NS, ..LIVE };
         assert_eq!(cursor.edge_ns(&later), edge_ns);
-        cursor.apply(Action::Oldest, &later, &[], 4);
+        cursor.apply(KeyAction::Oldest, &later, &[], 4);
         assert_eq!(cursor.edge_ns(&later), 40 * SECOND_NS);
         // Its moment was forgotten meanwhile.
-        let forgotten = Extent { first_ns: 20 * SECOND_NS, ..later };
+        let forgotten = TimeExtent { first_ns: 20 * SECOND_NS, ..later };
         cursor.keep_within(&forgotten);
         assert_eq!(cursor.at_ns, Some(21 * SECOND_NS));
     }
 
     #[test]
     fn ten_seconds_are_explained_and_of_a_recording_all() {
-        let window = |actions: &[Action], extent: &Extent| {
+        let window = |actions: &[KeyAction], extent: &TimeExtent| {
             let window_ns = after(actions, extent).window(extent);
             window_ns.map(|(from, to)| (from as f64 / 1e9, to as f64 / 1e9))
         };
         assert_eq!(window(&[], &LIVE), Some((90.5, 100.5)));
-        assert_eq!(window(&[Action::Earlier], &LIVE), Some((90.0, 100.0)));
-        assert_eq!(window(&[Action::Oldest], &LIVE), Some((0.0, 1.0)));
+        assert_eq!(window(&[KeyAction::Earlier], &LIVE), Some((90.0, 100.0)));
+        assert_eq!(window(&[KeyAction::Oldest], &LIVE), Some((0.0, 1.0)));
         assert_eq!(window(&[], &OVER), None);
         // 40 columns of 5 s hold 100 s.
-        assert_eq!(window(&[Action::Oldest], &OVER), Some((0.0, 5.0)));
-        let short = Extent { last_ns: 10 * SECOND_NS, ..OVER };
-        assert_eq!(window(&[Action::Pause], &short), Some((8.0, 10.0)));
+        assert_eq!(window(&[KeyAction::Oldest], &OVER), Some((0.0, 5.0)));
+        let short = TimeExtent { last_ns: 10 * SECOND_NS, ..OVER };
+        assert_eq!(window(&[KeyAction::Pause], &short), Some((8.0, 10.0)));
     }
 
     #[test]
     fn a_column_is_chosen_and_what_has_ended_fits() {
         assert_eq!(after(&[], &LIVE).column_ns(&LIVE), SECOND_NS);
         assert_eq!(after(&[], &OVER).column_ns(&OVER), 5 * SECOND_NS);
-        let far = after(&[Action::Farther, Action::Farther], &LIVE);
+        let far = after(&[KeyAction::Farther, KeyAction::Farther], &LIVE);
         assert_eq!(far.column_ns(&LIVE), 5 * SECOND_NS);
-        let mut near = vec![Action::Closer; 50];
+        let mut near = vec![KeyAction::Closer; 50];
         assert_eq!(after(&near, &LIVE).column_ns(&LIVE), SECOND_NS / 10);
-        near.fill(Action::Farther);
+        near.fill(KeyAction::Farther);
         assert_eq!(after(&near, &LIVE).column_ns(&LIVE), 86_400 * SECOND_NS);
     }
 
     #[test]
     fn a_finding_is_followed_by_its_name() {
-        let cursor = after(&[Action::Down], &LIVE);
+        let cursor = after(&[KeyAction::Down], &LIVE);
         assert_eq!(cursor.chosen(&["b".to_owned(), "a".to_owned()]), 0);
         assert_eq!(cursor.chosen(&["a".to_owned()]), 0);
-        let cursor = after(&[Action::Down, Action::Down, Action::Up], &LIVE);
+        let cursor = after(&[KeyAction::Down, KeyAction::Down, KeyAction::Up], &LIVE);
         assert_eq!(cursor.finding.as_deref(), Some("a"));
     }
 
     #[test]
     fn questions_come_in_turn_and_then_all() {
         let questions: Vec<_> =
-            (0..6).map(|count| after(&vec![Action::Question; count], &LIVE).question).collect();
+            (0..6).map(|count| after(&vec![KeyAction::Question; count], &LIVE).question).collect();
         assert_eq!(questions, [None, Some(0), Some(1), Some(2), Some(3), None]);
     }
 }

@@ -1,10 +1,10 @@
 //! The findings as lines: each its claim, the chosen one also what it rests on and what would help.
 //! Where not all fit, those around the chosen one are shown.
 
-use crate::output::prose::{commands_tied, first_sentence};
+use crate::output::prose::{commands_tied, first_sentence, shown};
 use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, tied, wrap};
-use crate::output::verdict::{claim_words, cleared_words, nothing, shortened, shown};
+use crate::output::verdict::{claim_words, cleared_words, nothing, shortened};
 use model::explanation::{Cause, Explanation};
 
 /// The columns before a claim: the mark, its number, a space.

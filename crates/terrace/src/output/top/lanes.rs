@@ -5,7 +5,7 @@
 //! all. What is chosen stands in the order of the questions, so that a lane keeps its place.
 
 use super::Glyphs;
-use super::values::{Columns, Lane, speaks};
+use super::values::{Lane, TimeColumns, speaks};
 use crate::output::style::{Tone, Toned};
 use crate::output::verdict::shortened;
 use model::recording::{Recording, Series};
@@ -18,7 +18,7 @@ const MOST_OF_A_CHART: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub struct Space<'a> {
     pub recording: &'a Recording,
-    pub columns: &'a Columns,
+    pub columns: &'a TimeColumns,
     /// The column that is looked at.
     pub cursor_column: Option<usize>,
     /// The series that the chosen finding rests on.

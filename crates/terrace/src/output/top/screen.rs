@@ -4,7 +4,7 @@
 //! Colours are the terminal's own sixteen and the background stays as it is, so that dark and light
 //! ones suit alike.
 
-use super::{Action, Size};
+use super::{KeyAction, ScreenSize};
 use crate::output::clean::spaced;
 use crate::output::style::{Tone, Toned};
 use ratatui::Terminal;
@@ -68,9 +68,9 @@ impl Screen {
     }
 
     /// How large it is now.
-    pub fn size(&self) -> io::Result<Size> {
+    pub fn size(&self) -> io::Result<ScreenSize> {
         let size = self.terminal.size()?;
-        Ok(Size { width: size.width.into(), height: size.height.into() })
+        Ok(ScreenSize { width: size.width.into(), height: size.height.into() })
     }
 
     /// Draws the lines from the top.
@@ -87,7 +87,7 @@ impl Screen {
     }
 
     /// The actions of the keys pressed since the last call.
-    pub fn actions(&mut self) -> io::Result<Vec<Action>> {
+    pub fn actions(&mut self) -> io::Result<Vec<KeyAction>> {
         // crossterm would read its end for ever.
         if sys::poll::is_hung_up(io::stdin().as_fd()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -116,28 +116,28 @@ fn give_back() {
     let _ = out.flush();
 }
 
-fn action_of(key: KeyEvent) -> Option<Action> {
+fn action_of(key: KeyEvent) -> Option<KeyAction> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
-        return (key.code == KeyCode::Char('c')).then_some(Action::Quit);
+        return (key.code == KeyCode::Char('c')).then_some(KeyAction::Quit);
     }
     Some(match key.code {
-        KeyCode::Left | KeyCode::Char('h') => Action::Earlier,
-        KeyCode::Right | KeyCode::Char('l') => Action::Later,
-        KeyCode::PageUp => Action::PageEarlier,
-        KeyCode::PageDown => Action::PageLater,
-        KeyCode::Home => Action::Oldest,
-        KeyCode::End => Action::Newest,
-        KeyCode::Up | KeyCode::Char('k') => Action::Up,
-        KeyCode::Down | KeyCode::Char('j') => Action::Down,
-        KeyCode::Char(' ') => Action::Pause,
-        KeyCode::Tab => Action::Question,
-        KeyCode::Char('+' | '=') => Action::Closer,
-        KeyCode::Char('-') => Action::Farther,
-        KeyCode::Char('?') => Action::Help,
-        KeyCode::Char('q') | KeyCode::Esc => Action::Quit,
+        KeyCode::Left | KeyCode::Char('h') => KeyAction::Earlier,
+        KeyCode::Right | KeyCode::Char('l') => KeyAction::Later,
+        KeyCode::PageUp => KeyAction::PageEarlier,
+        KeyCode::PageDown => KeyAction::PageLater,
+        KeyCode::Home => KeyAction::Oldest,
+        KeyCode::End => KeyAction::Newest,
+        KeyCode::Up | KeyCode::Char('k') => KeyAction::Up,
+        KeyCode::Down | KeyCode::Char('j') => KeyAction::Down,
+        KeyCode::Char(' ') => KeyAction::Pause,
+        KeyCode::Tab => KeyAction::Question,
+        KeyCode::Char('+' | '=') => KeyAction::Closer,
+        KeyCode::Char('-') => KeyAction::Farther,
+        KeyCode::Char('?') => KeyAction::Help,
+        KeyCode::Char('q') | KeyCode::Esc => KeyAction::Quit,
         _ => return None,
     })
 }
@@ -220,8 +220,8 @@ mod tests {
     fn keys_are_actions() {
         let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers));
         let none = KeyModifiers::NONE;
-        assert_eq!(key(KeyCode::Char('q'), none), Some(Action::Quit));
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Action::Quit));
+        assert_eq!(key(KeyCode::Char('q'), none), Some(KeyAction::Quit));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyAction::Quit));
         assert_eq!(key(KeyCode::Char('c'), none), None);
         assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);
     }

@@ -14,9 +14,9 @@ fn fixture(name: &str) -> Recording {
 }
 
 /// The picture of a recording after some keys, and what was looked at.
-fn shown(recording: &Recording, actions: &[Action], size: Size, is_live: bool) -> String {
+fn shown(recording: &Recording, actions: &[KeyAction], size: ScreenSize, is_live: bool) -> String {
     let extent =
-        Extent { first_ns: 0, last_ns: recording.wall_ns(), columns: size.columns(), is_live };
+        TimeExtent { first_ns: 0, last_ns: recording.wall_ns(), columns: size.columns(), is_live };
     let questions = questions().unwrap();
     let explained = |cursor: &Cursor| {
         let window = cursor
@@ -43,7 +43,7 @@ fn shown(recording: &Recording, actions: &[Action], size: Size, is_live: bool) -
     lines.join("\n")
 }
 
-const USUAL: Size = Size { width: 80, height: 24 };
+const USUAL: ScreenSize = ScreenSize { width: 80, height: 24 };
 
 #[test]
 fn a_cold_read_is_named_with_its_proof_and_its_lane() {
@@ -64,12 +64,12 @@ fn every_size_has_its_lines_and_none_is_too_long() {
         let recording = fixture(name);
         for width in [39, 40, 59, 60, 80, 99, 100, 133, 200] {
             for height in [2, 6, 12, 15, 18, 24, 36, 60] {
-                let size = Size { width, height };
+                let size = ScreenSize { width, height };
                 for (actions, is_live) in [
                     (&[][..], false),
-                    (&[Action::Earlier][..], true),
-                    (&[Action::Oldest, Action::Down][..], true),
-                    (&[Action::Help][..], false),
+                    (&[KeyAction::Earlier][..], true),
+                    (&[KeyAction::Oldest, KeyAction::Down][..], true),
+                    (&[KeyAction::Help][..], false),
                 ] {
                     let text = shown(&recording, actions, size, is_live);
                     assert_eq!(text.split('\n').count(), height, "{size:?}\n{text}");
@@ -87,7 +87,7 @@ fn another_moment_says_so_and_marks_its_column() {
     let recording = fixture("swap_random.trec");
     let live = shown(&recording, &[], USUAL, true);
     assert!(live.contains(" live: the last ") && live.contains("  now "), "{live}");
-    let back = shown(&recording, &[Action::Earlier, Action::Earlier], USUAL, true);
+    let back = shown(&recording, &[KeyAction::Earlier, KeyAction::Earlier], USUAL, true);
     assert!(back.contains(" ago, the ") && back.contains("End returns"), "{back}");
     assert!(back.contains(" then ") && back.contains("End now"), "{back}");
     let axis = back.lines().find(|line| line.contains(" a column")).unwrap();
@@ -97,10 +97,10 @@ fn another_moment_says_so_and_marks_its_column() {
 #[test]
 fn a_small_screen_names_the_cause_and_each_question_it_has_room_for() {
     let recording = fixture("cold_read.trec");
-    let small = Size { width: 40, height: 12 };
+    let small = ScreenSize { width: 40, height: 12 };
     let text = shown(&recording, &[], small, false);
     assert!(text.contains("> 1 ") && text.contains("block I/O"), "{text}");
-    let one = shown(&recording, &[Action::Question], USUAL, false);
+    let one = shown(&recording, &[KeyAction::Question], USUAL, false);
     let lanes = one.lines().skip_while(|line| !line.contains(" a column")).skip(1);
     let titles: Vec<&str> = lanes.filter_map(|line| line.get(1..7)).collect();
     assert_eq!(titles[0], "waits ");

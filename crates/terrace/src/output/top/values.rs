@@ -5,15 +5,15 @@ use crate::output::figure::{self, Digits};
 use crate::output::prose::count;
 use model::recording::{Recording, Schema, Series, SeriesKind};
 
-/// Columns of equal time, each known by the samples at its two ends.
+/// TimeColumns of equal time, each known by the samples at its two ends.
 #[derive(Clone, Debug)]
-pub struct Columns {
+pub struct TimeColumns {
     /// The last sample at or before each edge, one more than there are columns; `None` before the
     /// first sample.
     samples: Vec<Option<u32>>,
 }
 
-impl Columns {
+impl TimeColumns {
     /// So many columns of `column_ns`, the last of which ends at `edge_ns`.
     pub fn new(recording: &Recording, column_ns: u64, edge_ns: u64, columns: usize) -> Self {
         let ticks = &recording.ticks;
@@ -70,7 +70,7 @@ impl<'a> Lane<'a> {
     }
 
     /// The value of each column; `None` if it was not recorded.
-    pub fn values(&self, recording: &Recording, columns: &Columns) -> Vec<Option<f64>> {
+    pub fn values(&self, recording: &Recording, columns: &TimeColumns) -> Vec<Option<f64>> {
         let mut before = None;
         let value = |pair: Option<(u32, u32)>| {
             let (from, to) = pair?;
@@ -208,7 +208,7 @@ mod tests {
     fn values(name: &str, edge_s: u64, columns: usize) -> Vec<Option<f64>> {
         let recording = recording();
         let lane = Lane::new(String::new(), recording.series(name).unwrap(), None);
-        let columns = Columns::new(&recording, 1_000_000_000, edge_s * 1_000_000_000, columns);
+        let columns = TimeColumns::new(&recording, 1_000_000_000, edge_s * 1_000_000_000, columns);
         lane.values(&recording, &columns)
     }
 
@@ -245,7 +245,7 @@ mod tests {
             }
         }
         let lane = Lane::new(String::new(), &recording.series[0], None);
-        let columns = Columns::new(&recording, 1_000_000_000, 7_000_000_000, 7);
+        let columns = TimeColumns::new(&recording, 1_000_000_000, 7_000_000_000, 7);
         let values = lane.values(&recording, &columns);
         assert_eq!(values[..5], [Some(1.0); 5]);
         assert_eq!(values[6], Some(0.0));
@@ -256,7 +256,7 @@ mod tests {
         let recording = recording();
         let mut lane = Lane::new(String::new(), recording.series("level").unwrap(), None);
         lane.less.push(recording.series("part").unwrap());
-        let columns = Columns::new(&recording, 1_000_000_000, 2_000_000_000, 1);
+        let columns = TimeColumns::new(&recording, 1_000_000_000, 2_000_000_000, 1);
         assert_eq!(lane.values(&recording, &columns), [Some(280.0)]);
     }
 

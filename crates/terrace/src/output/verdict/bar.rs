@@ -15,7 +15,7 @@ const GAP: usize = 2;
 
 /// One part of a bar, ready to be drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
+struct BarPart {
     label: String,
     glyph: char,
     tone: Tone,
@@ -58,27 +58,27 @@ pub fn render(slices: &[Slice], page: Page) -> String {
 /// The lines of the bar, each below `width` columns wide.
 pub fn lines(slices: &[Slice], width: usize) -> Vec<Toned> {
     let all = parts(slices);
-    let named: Vec<Part> = all.iter().filter(|part| part.percent > 0).cloned().collect();
+    let named: Vec<BarPart> = all.iter().filter(|part| part.percent > 0).cloned().collect();
     let room = width.saturating_sub(2);
     // Tiny parts are named as long as the bar stays long enough to compare lengths.
     let side_by_side = columns(&all, room, room / 2);
     side_by_side.or_else(|| columns(&named, room, room / 3)).unwrap_or_else(|| legend(&named, room))
 }
 
-fn parts(slices: &[Slice]) -> Vec<Part> {
+fn parts(slices: &[Slice]) -> Vec<BarPart> {
     let lengths: Vec<u64> = slices.iter().map(|slice| slice.ns).collect();
     let shares = percentages(&lengths);
     let with_time = slices.iter().zip(shares).filter(|(slice, _)| slice.ns > 0);
     with_time.map(|(slice, share)| part(slice, share)).collect()
 }
 
-fn part(slice: &Slice, percent: u64) -> Part {
+fn part(slice: &Slice, percent: u64) -> BarPart {
     let share = match percent {
         0 => "<1%".to_owned(),
         _ => format!("{percent}%"),
     };
     let (glyph, tone) = TimeSlice::of(&slice.name).map_or(OTHER, look);
-    Part {
+    BarPart {
         label: format!("{} {share}", short_words(&slice.name)),
         glyph,
         tone,
@@ -106,7 +106,7 @@ fn shared_out(weights: &[u64], whole: u64) -> Vec<u64> {
 }
 
 /// The cells of each part in a bar of about `total`: what is there is seen, as one cell.
-fn cells(parts: &[Part], total: usize) -> Vec<usize> {
+fn cells(parts: &[BarPart], total: usize) -> Vec<usize> {
     let weights: Vec<u64> = parts.iter().map(|part| part.ns).collect();
     shared_out(&weights, total as u64)
         .into_iter()
@@ -116,7 +116,7 @@ fn cells(parts: &[Part], total: usize) -> Vec<usize> {
 
 /// Labels side by side, each over its part; `None` where that leaves fewer than `least`
 /// cells for the bar.
-fn columns(parts: &[Part], room: usize, least: usize) -> Option<Vec<Toned>> {
+fn columns(parts: &[BarPart], room: usize, least: usize) -> Option<Vec<Toned>> {
     let widths = |cells: &[usize]| -> Vec<usize> {
         let each = parts.iter().zip(cells);
         each.map(|(part, cells)| length(&part.label).max(*cells)).collect()
@@ -137,7 +137,7 @@ fn columns(parts: &[Part], room: usize, least: usize) -> Option<Vec<Toned>> {
 }
 
 /// The bar without gaps, and below it what its glyphs mean.
-fn legend(parts: &[Part], room: usize) -> Vec<Toned> {
+fn legend(parts: &[BarPart], room: usize) -> Vec<Toned> {
     if parts.is_empty() {
         return Vec::new();
     }

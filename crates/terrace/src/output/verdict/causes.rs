@@ -3,8 +3,7 @@
 
 use super::{continued, indented, nothing, paragraph};
 use crate::output::Page;
-use crate::output::figure;
-use crate::output::prose::{commands_tied, count, first_sentence, long_time, value};
+use crate::output::prose::{commands_tied, counted_value, first_sentence, long_time, shown};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::explanation::{Cause, ClearedCause, Explanation};
@@ -64,38 +63,13 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
     text
 }
 
-/// A piece of evidence with its number: `pswpin 0`, `blkio delay 25.2 s`.
-pub fn shown(piece: &Evidence) -> String {
-    let number = number(piece);
-    let unit = format!(" {}", piece.unit);
-    match number.strip_suffix(&unit) {
-        // `page faults 3 faults` says it twice.
-        Some(alone) if piece.name.ends_with(&unit) => format!("{} {alone}", piece.name),
-        _ => format!("{} {number}", piece.name),
-    }
-}
-
 /// `small page cache 5 refaults`; of nothing it need not be said of what.
 fn suspect(cleared: &ClearedCause) -> String {
     let evidence = &cleared.evidence;
     if evidence.value == 0.0 && evidence.unit != "ratio" {
         format!("{} 0", cleared.name)
     } else {
-        format!("{} {}", cleared.name, number(evidence))
-    }
-}
-
-fn number(piece: &Evidence) -> String {
-    let whole = piece.value >= 0.0 && piece.value.fract() == 0.0;
-    match piece.unit.as_str() {
-        "ns" | "s" | "bytes" if piece.value == 0.0 => "0".to_owned(),
-        "count" if whole => count(piece.value as u64),
-        "ratio" => figure::percent(piece.value),
-        "" => figure::number(piece.value, figure::Digits::Three),
-        unit if whole && unit != "ns" && unit != "s" && !unit.starts_with("bytes") => {
-            format!("{} {unit}", count(piece.value as u64))
-        }
-        _ => value(piece),
+        format!("{} {}", cleared.name, counted_value(evidence))
     }
 }
 

@@ -2,13 +2,12 @@
 //! them, everybody who is not to blame, what could not be seen, and the repairs.
 
 use super::bar;
-use super::causes::shown;
 use super::{indented, inferred, of_processors, paragraph};
 use crate::output::Page;
 use crate::output::figure;
-use crate::output::prose::{commands_tied, count, long_time};
+use crate::output::prose::{commands_tied, count, long_time, shown};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use model::Evidence;
 use model::explanation::{Explanation, OverlappingPart, Slice, Unseen, short_words};
 
@@ -81,31 +80,20 @@ fn one(words: &str, slices: &[Slice], page: Page) -> String {
     text.push_str(&bar::render(slices, page));
     let lengths: Vec<u64> = slices.iter().map(|slice| slice.ns).collect();
     let shares = bar::percentages(&lengths);
-    let mut table = Table::new(vec![
-        Column::words(""),
-        Column::numbers(""),
-        Column::numbers(""),
-        Column::words("").rank(1),
-        Column::words("").rank(2),
-    ]);
-    for (slice, share) in slices.iter().zip(shares) {
-        let seen = seen(&slice.evidence);
-        table.row(vec![
-            short_words(&slice.name).into(),
-            long_time(slice.ns).into(),
-            format!("{share} %").into(),
-            Cell::toned(slice.grade.to_string(), Tone::Dim),
-            Cell::toned(seen, Tone::Dim),
-        ]);
-    }
+    let table = Table::of(slices.iter().zip(shares))
+        .words("", 0, |(slice, _)| short_words(&slice.name))
+        .numbers("", 0, |(slice, _)| long_time(slice.ns))
+        .numbers("", 0, |(_, share)| format!("{share} %"))
+        .words("", 1, |(slice, _)| Cell::toned(slice.grade.to_string(), Tone::Dim))
+        .words("", 2, |(slice, _)| Cell::toned(seen(&slice.evidence), Tone::Dim));
     let named = slices.iter().map(|slice| (short_words(&slice.name), &slice.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text
 }
 
 /// `table` indented; where its last column had to go, the counters stand below it.
-fn with_counters<'a>(
-    table: &Table,
+fn with_counters<'a, R: Copy>(
+    table: &Table<R>,
     counters: impl Iterator<Item = (String, &'a [Evidence])>,
     page: Page,
 ) -> String {
@@ -126,29 +114,18 @@ fn inside(parts: &[OverlappingPart], page: Page) -> String {
         return String::new();
     }
     let mut text = title("Of which (these overlap, and never add up)", false, page);
-    let mut table = Table::new(vec![
-        Column::words(""),
-        Column::numbers(""),
-        Column::numbers("times").rank(1),
-        Column::words("in").rank(1),
-        Column::words("").rank(2),
-        Column::words("").rank(3),
-    ]);
-    for part in parts {
-        table.row(vec![
-            short_words(&part.name).into(),
-            // A part that was only counted has no length that anybody knows.
-            match part.ns {
-                0 if part.count.is_some() => figure::ABSENT.to_owned(),
-                ns => long_time(ns),
-            }
-            .into(),
-            part.count.map(count).unwrap_or_default().into(),
-            short_words(&part.within).into(),
-            Cell::toned(part.grade.to_string(), Tone::Dim),
-            Cell::toned(seen(&part.evidence), Tone::Dim),
-        ]);
-    }
+    let time = |part: &OverlappingPart| match part.ns {
+        // A part that was only counted has no length that anybody knows.
+        0 if part.count.is_some() => figure::ABSENT.to_owned(),
+        ns => long_time(ns),
+    };
+    let table = Table::of(parts)
+        .words("", 0, |part| short_words(&part.name))
+        .numbers("", 0, time)
+        .numbers("times", 1, |part| part.count.map(count).unwrap_or_default())
+        .words("in", 1, |part| short_words(&part.within))
+        .words("", 2, |part| Cell::toned(part.grade.to_string(), Tone::Dim))
+        .words("", 3, |part| Cell::toned(seen(&part.evidence), Tone::Dim));
     let named = parts.iter().map(|part| (short_words(&part.name), &part.evidence[..]));
     text.push_str(&with_counters(&table, named, page));
     text

@@ -6,7 +6,7 @@ use crate::output::Page;
 use crate::output::figure;
 use crate::output::prose::long_time;
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::table::{Cell, Table};
 use model::statistics;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,23 +20,13 @@ pub struct Repeat {
 /// The table of `runs`, and a line on their median and spread; `shown` is the index of
 /// the run whose verdict follows.
 pub fn repeats(runs: &[Repeat], shown: usize, page: Page) -> String {
-    let mut table = Table::new(vec![
-        Column::numbers("run"),
-        Column::numbers("wall time"),
-        Column::words(""),
-        Column::words("").rank(1),
-        Column::words("").rank(2),
-    ]);
-    for (index, run) in runs.iter().enumerate() {
-        let mark = if index == shown { "<- shown" } else { "" };
-        table.row(vec![
-            (index + 1).to_string().into(),
-            long_time(run.wall_ns).into(),
-            run.ending.as_str().into(),
-            mark.into(),
-            Cell::toned(run.file.clone().unwrap_or_default(), Tone::Dim),
-        ]);
-    }
+    let file = |run: &Repeat| Cell::toned(run.file.clone().unwrap_or_default(), Tone::Dim);
+    let table = Table::of(runs.iter().enumerate())
+        .numbers("run", 0, |(index, _)| (index + 1).to_string())
+        .numbers("wall time", 0, |(_, run)| long_time(run.wall_ns))
+        .words("", 0, |(_, run)| run.ending.as_str())
+        .words("", 1, |(index, _)| if index == shown { "<- shown" } else { "" })
+        .words("", 2, |(_, run)| file(run));
     let text = table.render(page, 1);
     format!("{text}{}", summary(runs, shown, page))
 }

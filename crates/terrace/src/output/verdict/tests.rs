@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::output::clean::printable;
+use crate::output::prose::shown;
 use model::explanation::{
     Bars, Cause, ClearedCause, OverlappingPart, Repair, SCHEMA, Unseen, Watching,
 };
@@ -132,8 +133,8 @@ fn crowded() -> Explanation {
     crowded
 }
 
-fn setting() -> Setting {
-    Setting {
+fn setting() -> VerdictSetting {
+    VerdictSetting {
         title: "terrace".to_owned(),
         root: true,
         redacted: false,
@@ -188,9 +189,9 @@ fn of_a_short_run_the_cost_is_a_time() {
 fn a_number_says_of_what_and_says_it_once() {
     let evidence = |name: &str, value: f64, unit: &str| Evidence::new(name, value, unit, "x");
     let once = evidence("page faults", 59_719.0, "faults");
-    assert_eq!(causes::shown(&once), "page faults 59,719");
+    assert_eq!(shown(&once), "page faults 59,719");
     let other = evidence("minor faults", 3.0, "count");
-    assert_eq!(causes::shown(&other), "minor faults 3");
+    assert_eq!(shown(&other), "minor faults 3");
     let cleared = |value: f64| {
         let mut explanation = restore();
         explanation.cleared = vec![ClearedCause {
@@ -271,8 +272,8 @@ fn details_have_all_evidence_repairs_and_blind_spots() {
 fn colour_adds_nothing_but_codes() {
     let coloured = Page { width: 80, style: crate::output::style::Style::new(true) };
     for detail in [Detail::Brief, Detail::Full] {
-        let text = page(&crowded(), &setting(), detail, coloured);
-        let mut text = printable(&text).into_owned();
+        let marked = page(&crowded(), &setting(), detail, coloured);
+        let mut text = printable(&marked).into_owned();
         assert!(text.contains("\x1b[32m##"), "{text}");
         for code in ["0", "1", "2", "32", "33", "35", "36"] {
             text = text.replace(&format!("\x1b[{code}m"), "");

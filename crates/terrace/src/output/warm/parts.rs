@@ -2,29 +2,23 @@
 //! Shared by `warm show` and by a restore that was only planned.
 
 use super::{kind_name, place_name};
-use crate::output::Page;
 use crate::output::figure::or_absent;
-use crate::output::prose::{count, long_time};
-use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
+use crate::output::prose::{PageText, count, long_time};
+use crate::output::table::Table;
 use model::Bytes;
 use place::workingset::restore::PlannedSource;
 
-/// The sources with what would be read, as lines; nothing where there are none.
-pub fn planned(parts: &[PlannedSource], page: Page) -> String {
-    let mut text = String::new();
-    let table = table(&by_place(parts));
-    if !table.is_empty() {
-        text.push_str(&super::line(page, Tone::Plain, "A restore would read:"));
-        text.push_str(&table.render(page, 3));
+/// The sources with what would be read; nothing where there are none.
+pub fn write_planned(parts: &[PlannedSource], out: &mut PageText) {
+    let sums = by_place(parts);
+    if !sums.is_empty() {
+        out.sentence("A restore would read:");
+        out.table(&table(&sums), 3);
     }
-    for part in parts {
-        if let Some(why) = &part.skipped {
-            let what = format!("{} {} in {}", Bytes(part.bytes), kind_name(part.kind), part.source);
-            text.push_str(&super::line(page, Tone::Plain, &format!("Left out: {what}: {why}")));
-        }
-    }
-    text
+    out.sentences(parts.iter().filter_map(|part| {
+        let (why, kind) = (part.skipped.as_ref()?, kind_name(part.kind));
+        Some(format!("Left out: {} {kind} in {}: {why}", Bytes(part.bytes), part.source))
+    }));
 }
 
 /// One part for each place: the control groups whose files lie on a disk are read one by one.
@@ -51,26 +45,14 @@ fn both(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one? + other?)
 }
 
-fn table(parts: &[PlannedSource]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("what"),
-        Column::numbers("size"),
-        Column::words("from"),
-        Column::numbers("runs").rank(1),
-        Column::numbers("in order"),
-        Column::numbers("by demand"),
-    ]);
-    for part in parts {
-        table.row(vec![
-            Cell::from(kind_name(part.kind)),
-            Cell::from(Bytes(part.bytes).to_string()),
-            Cell::from(part.source.as_str()),
-            Cell::from(count(part.runs)),
-            Cell::from(or_absent(part.estimated_ns, long_time)),
-            Cell::from(or_absent(part.by_demand_ns, long_time)),
-        ]);
-    }
-    table
+fn table(parts: &[PlannedSource]) -> Table<&PlannedSource> {
+    Table::of(parts)
+        .words("what", 0, |part| kind_name(part.kind))
+        .numbers("size", 0, |part| Bytes(part.bytes).to_string())
+        .words("from", 0, |part| part.source.as_str())
+        .numbers("runs", 1, |part| count(part.runs))
+        .numbers("in order", 0, |part| or_absent(part.estimated_ns, long_time))
+        .numbers("by demand", 0, |part| or_absent(part.by_demand_ns, long_time))
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! The receipt of `warm restore`: what was planned, what was read, what of it is there now,
 //! what that spares those who need it, and why it ended.
 
-use super::{counted, heading, kind_name, line, parts, place_name};
+use super::{counted, kind_name, parts, place_name};
 use crate::output::figure::{self, Digits, or_absent};
-use crate::output::prose::{count, long_time};
-use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
-use crate::output::{self, Page};
+use crate::output::prose::{PageText, count, long_time};
+use crate::output::report::{Report, interrupted_after};
+use crate::output::table::Table;
 use model::Bytes;
 use place::background::StopReason;
 use place::workingset::restore::RestoreMethod;
@@ -16,7 +15,7 @@ use serde::Serialize;
 
 /// What was planned and, unless only that was asked for, what was done.
 #[derive(Clone, Debug, Serialize)]
-pub struct Receipt {
+pub struct RestoreReceipt {
     /// One for each source.
     pub planned: Vec<PlannedSource>,
     /// What the devices showed.
@@ -27,30 +26,26 @@ pub struct Receipt {
     pub done: Option<RestoreReport>,
 }
 
-impl output::Report for Receipt {
+impl Report for RestoreReceipt {
     const COMMAND: &'static str = "warm restore";
     const SCHEMA: &'static str = "terrace.warm.restore/1";
     const TIMED: bool = false;
 
-    fn page(&self, page: Page) -> String {
-        let mut text = match &self.done {
-            Some(report) => done(report, page),
-            None => heading(page, "terrace warm restore: nothing was read (--dry-run)"),
-        };
-        if self.done.is_none() {
-            text.push_str(&parts::planned(&self.planned, page));
+    fn write_page(&self, out: &mut PageText) {
+        match &self.done {
+            Some(report) => write_done(report, out),
+            None => {
+                out.heading("terrace warm restore: nothing was read (--dry-run)");
+                parts::write_planned(&self.planned, out);
+            }
         }
-        let later = self.done.iter().flat_map(|report| &report.notes);
-        for note in self.notes.iter().chain(later) {
-            text.push_str(&line(page, Tone::Dim, note));
-        }
-        text
+        out.notes(&self.notes);
+        out.notes(self.done.iter().flat_map(|report| &report.notes));
     }
 
     fn shortfall(&self) -> Option<String> {
         let Some(done) = &self.done else {
-            let seen = "interrupted: this is what was seen until then";
-            return sys::interrupt::requested().then(|| seen.to_owned());
+            return interrupted_after("seen", sys::interrupt::requested());
         };
         let stop = done.stop;
         // Whoever sets a limit is not surprised by it.
@@ -60,38 +55,31 @@ impl output::Report for Receipt {
 }
 
 /// What was done: a sentence, the sources, what is spared, why it ended.
-fn done(report: &RestoreReport, page: Page) -> String {
+fn write_done(report: &RestoreReport, out: &mut PageText) {
     let sum = |of: fn(&RestoredSource) -> u64| report.parts.iter().map(of).sum::<u64>();
     let pages = sum(|part| part.pages);
     let elapsed = long_time(report.elapsed_ns);
-    let title = if pages == 0 {
-        "terrace warm restore: no page was read".to_owned()
+    if pages == 0 {
+        out.heading("terrace warm restore: no page was read");
     } else {
-        format!(
+        out.heading(&format!(
             "terrace warm restore: read {} ({}) in {elapsed}",
             Bytes(sum(|part| part.bytes)),
             counted(pages, "page", "pages")
-        )
-    };
-    let mut text = heading(page, &title);
-    if pages > 0 {
-        text.push_str(&table(&by_place(&report.parts)).render(page, 3));
+        ));
+        out.table(&table(&by_place(&report.parts)), 3);
     }
     if report.paused_ns >= report.elapsed_ns / 10 && report.paused_ns > 0 {
         let paused = long_time(report.paused_ns);
-        let words = format!("Of {elapsed} it paused {paused}: others wanted the processors.");
-        text.push_str(&line(page, Tone::Plain, &words));
+        out.sentence(&format!("Of {elapsed} it paused {paused}: others wanted the processors."));
     }
     let gone = sum(|part| part.gone_pages);
     if gone > 0 {
         let gone = counted(gone, "page was", "pages were");
-        let words = format!("{gone} gone: its process or mapping has ended meanwhile.");
-        text.push_str(&line(page, Tone::Plain, &words));
+        out.sentence(&format!("{gone} gone: its process or mapping has ended meanwhile."));
     }
-    if let Some(words) = spared(&report.parts) {
-        text.push_str(&line(page, Tone::Plain, &words));
-    }
-    text + &line(page, Tone::Plain, &format!("Ended: {}.", why(report.stop)))
+    out.sentences(spared(&report.parts));
+    out.sentence(&format!("Ended: {}.", why(report.stop)));
 }
 
 /// One part for each place and way to read.
@@ -114,29 +102,17 @@ fn by_place(parts: &[RestoredSource]) -> Vec<RestoredSource> {
     sums
 }
 
-fn table(parts: &[RestoredSource]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("what"),
-        Column::numbers("read"),
-        Column::words("from"),
-        Column::numbers("now there"),
-        Column::numbers("took"),
-        Column::numbers("rate").rank(2),
-        Column::words("how").rank(1),
-    ]);
-    for part in parts {
-        let rate = part.bytes as f64 * 1e9 / part.elapsed_ns.max(1) as f64;
-        table.row(vec![
-            Cell::from(kind_name(part.kind)),
-            Cell::from(Bytes(part.bytes).to_string()),
-            Cell::from(part.source.as_str()),
-            Cell::from(figure::percent(part.present_pages as f64 / part.pages as f64)),
-            Cell::from(long_time(part.elapsed_ns)),
-            Cell::from(figure::rate(rate, Digits::Two)),
-            Cell::from(or_absent(part.method, method)),
-        ]);
-    }
-    table
+fn table(parts: &[RestoredSource]) -> Table<&RestoredSource> {
+    let present = |part: &RestoredSource| part.present_pages as f64 / part.pages as f64;
+    let rate = |part: &RestoredSource| part.bytes as f64 * 1e9 / part.elapsed_ns.max(1) as f64;
+    Table::of(parts)
+        .words("what", 0, |part| kind_name(part.kind))
+        .numbers("read", 0, |part| Bytes(part.bytes).to_string())
+        .words("from", 0, |part| part.source.as_str())
+        .numbers("now there", 0, |part| figure::percent(present(part)))
+        .numbers("took", 0, |part| long_time(part.elapsed_ns))
+        .numbers("rate", 2, |part| figure::rate(rate(part), Digits::Two))
+        .words("how", 1, |part| or_absent(part.method, method))
 }
 
 fn method(method: RestoreMethod) -> String {
@@ -181,10 +157,10 @@ fn why(stop: StopReason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Report as _;
+    use crate::output::Page;
     use place::workingset::restore::MemoryKind;
 
-    fn receipt(stop: StopReason) -> Receipt {
+    fn receipt(stop: StopReason) -> RestoreReceipt {
         let part = RestoredSource {
             kind: MemoryKind::Anonymous,
             source: "/swap".to_owned(),
@@ -197,7 +173,7 @@ mod tests {
             avoided_faults: 12_000,
             avoided_ns: Some(120_000_000_000),
         };
-        Receipt {
+        RestoreReceipt {
             planned: Vec::new(),
             speeds: Vec::new(),
             notes: vec!["before".to_owned()],

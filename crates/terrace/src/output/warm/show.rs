@@ -1,11 +1,11 @@
 //! The page of `warm show`: who has how much where, and what a restore would read.
 //! It names the first processes; the JSON has all of them.
 
-use super::{counted, heading, line, parts};
+use super::{counted, parts};
 use crate::output::figure::or_absent;
-use crate::output::style::Tone;
-use crate::output::table::{Cell, Column, Table};
-use crate::output::{Page, Report};
+use crate::output::prose::PageText;
+use crate::output::report::{Report, interrupted_after};
+use crate::output::table::Table;
 use model::Bytes;
 use place::workingset::show::{ProcessMemory, WorkingSetReport};
 
@@ -17,27 +17,23 @@ impl Report for WorkingSetReport {
     const SCHEMA: &'static str = "terrace.warm.show/1";
     const TIMED: bool = false;
 
-    fn page(&self, page: Page) -> String {
-        let mut text = heading(page, &title(self));
+    fn write_page(&self, out: &mut PageText) {
+        out.heading(&title(self));
         if !self.processes.is_empty() {
-            text.push_str(&table(&self.processes).render(page, 3));
+            out.table(&table(&self.processes), 3);
         }
         let beyond = self.processes.len().saturating_sub(MOST_LINES) as u64;
         if beyond > 0 {
             let more = counted(beyond, "process more has", "processes more have");
-            text.push_str(&line(page, Tone::Dim, &format!("{more} less; --json names them")));
+            out.note(&format!("{more} less; --json names them"));
         }
-        text.push_str(&parts::planned(&self.parts, page));
-        text.push_str(&line(page, Tone::Plain, &cache(self)));
-        for note in &self.notes {
-            text.push_str(&line(page, Tone::Dim, note));
-        }
-        text
+        parts::write_planned(&self.parts, out);
+        out.sentence(&cache(self));
+        out.notes(&self.notes);
     }
 
     fn shortfall(&self) -> Option<String> {
-        sys::interrupt::requested()
-            .then(|| "interrupted: this is what was seen until then".to_owned())
+        interrupted_after("seen", sys::interrupt::requested())
     }
 }
 
@@ -52,31 +48,17 @@ fn title(shown: &WorkingSetReport) -> String {
     )
 }
 
-fn table(processes: &[ProcessMemory]) -> Table {
-    let mut table = Table::new(vec![
-        Column::words("process"),
-        Column::numbers("number"),
-        Column::numbers("in RAM"),
-        Column::numbers("in swap"),
-        Column::numbers("shared in swap").rank(1),
-        Column::numbers("files cached").rank(2),
-        Column::numbers("files absent").rank(1),
-        Column::words("group").rank(3),
-    ]);
+fn table(processes: &[ProcessMemory]) -> Table<&ProcessMemory> {
     let size = |bytes: u64| Bytes(bytes).to_string();
-    for process in processes.iter().take(MOST_LINES) {
-        table.row(vec![
-            Cell::from(process.name.as_str()),
-            Cell::from(process.pid.to_string()),
-            Cell::from(size(process.resident_bytes)),
-            Cell::from(size(process.swapped_bytes)),
-            Cell::from(or_absent(process.shared_swapped_bytes, size)),
-            Cell::from(or_absent(process.file_cached_bytes, size)),
-            Cell::from(or_absent(process.file_absent_bytes, size)),
-            Cell::from(process.group.as_deref().unwrap_or_default()),
-        ]);
-    }
-    table
+    Table::of(processes.iter().take(MOST_LINES))
+        .words("process", 0, |process| process.name.as_str())
+        .numbers("number", 0, |process| process.pid.to_string())
+        .numbers("in RAM", 0, |process| size(process.resident_bytes))
+        .numbers("in swap", 0, |process| size(process.swapped_bytes))
+        .numbers("shared in swap", 1, |process| or_absent(process.shared_swapped_bytes, size))
+        .numbers("files cached", 2, |process| or_absent(process.file_cached_bytes, size))
+        .numbers("files absent", 1, |process| or_absent(process.file_absent_bytes, size))
+        .words("group", 3, |process| process.group.as_deref().unwrap_or_default())
 }
 
 /// "Page cache 9.1 GiB: 8.2 GiB of it in files that these processes use, 0.9 GiB not found"
@@ -93,6 +75,7 @@ fn cache(shown: &WorkingSetReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Page;
     use place::workingset::restore::{MemoryKind, PlannedSource};
 
     fn shown() -> WorkingSetReport {
