@@ -4,33 +4,34 @@
 //! thresholds as named constants with their reasons, and its text.
 //! `docs/findings.md` lists the rules for users.
 
-pub mod cache_size_differs;
+mod cache_size_differs;
 mod depth;
-pub mod device_flag_at_odds;
-pub mod device_read_ahead_at_odds;
-pub mod device_scheduler_at_odds;
-pub mod device_served_by_host_cache;
+mod device_flag_at_odds;
+mod device_read_ahead_at_odds;
+mod device_scheduler_at_odds;
+mod device_served_by_host_cache;
 mod devices;
-pub mod libc_copy_slow;
-pub mod memory_backed_lazily;
-pub mod memory_goes_cold_again;
-pub mod no_swap;
+mod libc_copy_slow;
+mod memory_backed_lazily;
+mod memory_goes_cold_again;
+mod no_swap;
 mod processor;
-pub mod processor_crowded;
-pub mod processor_stolen;
-pub mod processor_throttled;
-pub mod ram_disk_no_faster;
+mod processor_crowded;
+mod processor_stolen;
+mod processor_throttled;
+mod ram_disk_no_faster;
 pub mod result_noisy;
-pub mod swap_on_slow_device;
-pub mod thp_not_granted;
-pub mod thp_off;
-pub mod translation_costly;
-pub mod volume_limit_bandwidth;
-pub mod volume_limit_requests;
+mod swap_on_slow_device;
+mod thp_not_granted;
+mod thp_off;
+mod translation_costly;
+mod volume_limit_bandwidth;
+mod volume_limit_requests;
 
 use crate::finding::RankedFinding;
 use crate::observed::Observed;
 use crate::verdict::{NoFinding, Verdict, Verdicts};
+use model::probe::DeviceReport;
 
 /// What a rule concludes from one survey. It found something only if that is odd by more than the
 /// error bars.
@@ -41,13 +42,25 @@ pub type SurveyVerdict = Verdict<Vec<RankedFinding>>;
 pub struct SurveyRule {
     /// The id of its findings.
     pub id: &'static str,
-    check: fn(&Observed) -> SurveyVerdict,
+    check: SurveyCheck,
+}
+
+/// What a rule judges.
+#[derive(Clone, Copy, Debug)]
+enum SurveyCheck {
+    Survey(fn(&Observed) -> SurveyVerdict),
+    EachDevice(fn(&DeviceReport) -> SurveyVerdict),
 }
 
 impl SurveyRule {
     /// Judges one survey; its findings bear the rule's id.
     pub fn judge(&self, observed: &Observed) -> SurveyVerdict {
-        let mut found = (self.check)(observed)?;
+        let mut found = match self.check {
+            SurveyCheck::Survey(check) => check(observed),
+            SurveyCheck::EachDevice(check) => {
+                check_each(&observed.devices, check, "no device was measured")
+            }
+        }?;
         for ranked in &mut found {
             self.id.clone_into(&mut ranked.finding.id);
         }
@@ -55,35 +68,38 @@ impl SurveyRule {
     }
 }
 
-/// Each rule has the name of its file.
-macro_rules! rules {
-    ($($name:ident),* $(,)?) => {
-        [$(SurveyRule { id: stringify!($name), check: $name::check }),*]
+/// A rule by the name of its file.
+macro_rules! rule {
+    ($name:ident) => {
+        SurveyRule { id: stringify!($name), check: SurveyCheck::Survey($name::check) }
+    };
+    ($name:ident, each device) => {
+        SurveyRule { id: stringify!($name), check: SurveyCheck::EachDevice($name::check) }
     };
 }
 
 /// Every rule. The order is that of the tiers: processor and memory first.
-pub const RULES: [SurveyRule; 20] = rules![
-    processor_stolen,
-    processor_throttled,
-    processor_crowded,
-    libc_copy_slow,
-    memory_backed_lazily,
-    memory_goes_cold_again,
-    cache_size_differs,
-    translation_costly,
-    thp_off,
-    thp_not_granted,
-    ram_disk_no_faster,
-    swap_on_slow_device,
-    no_swap,
-    volume_limit_bandwidth,
-    volume_limit_requests,
-    device_served_by_host_cache,
-    device_flag_at_odds,
-    device_scheduler_at_odds,
-    device_read_ahead_at_odds,
-    result_noisy,
+pub const RULES: [SurveyRule; 20] = [
+    rule!(processor_stolen),
+    rule!(processor_throttled),
+    rule!(processor_crowded),
+    rule!(libc_copy_slow),
+    rule!(memory_backed_lazily),
+    rule!(memory_goes_cold_again),
+    rule!(cache_size_differs),
+    rule!(translation_costly),
+    rule!(thp_off),
+    rule!(thp_not_granted),
+    rule!(ram_disk_no_faster),
+    rule!(swap_on_slow_device),
+    rule!(no_swap),
+    rule!(volume_limit_bandwidth, each device),
+    rule!(volume_limit_requests, each device),
+    rule!(device_served_by_host_cache, each device),
+    rule!(device_flag_at_odds, each device),
+    rule!(device_scheduler_at_odds, each device),
+    rule!(device_read_ahead_at_odds, each device),
+    rule!(result_noisy),
 ];
 
 /// The findings of all `items` (devices, caches, areas). If none could be checked: the

@@ -137,6 +137,13 @@ impl Finding {
         }
     }
 
+    /// The same with further evidence.
+    #[must_use]
+    pub fn and(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
     /// The same of this tier.
     #[must_use]
     pub fn tier(self, name: impl Into<String>) -> Self {

@@ -18,6 +18,7 @@ mod wall;
 
 use super::View;
 pub(super) use check::disagreements;
+pub(super) use machine::RUN as PROCESSORS_RUN;
 use model::explanation::{Bars, OverlappingPart, Repair};
 use model::explanation::{TimePart, TimeSlice};
 pub use parts::ELAPSED;

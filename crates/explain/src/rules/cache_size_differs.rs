@@ -44,8 +44,7 @@ struct Claim {
     check: ClaimCheck,
 }
 
-/// Compares each cache's claims with its measured edge.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let if_empty = "the caches' edges were not measured";
     let check = |cache: &CacheLevel| {
         let mut levels = observed.caches.iter();
@@ -182,7 +181,7 @@ fn with_verb(claims: &[&Claim]) -> String {
 
 fn evidence(cache: &CacheLevel, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> {
     let level = cache.level;
-    let size = |name: &str, bytes: u64| Evidence::new(name, bytes as f64, "bytes", SOURCE);
+    let size = |name: &str, bytes: u64| Evidence::bytes(name, bytes, SOURCE);
     let mut evidence = vec![
         size("largest buffer that fits", edge.fits_bytes),
         size("next larger buffer", edge.spills_bytes),
@@ -191,7 +190,7 @@ fn evidence(cache: &CacheLevel, edge: &Edge, claims: &[Claim]) -> Vec<Evidence> 
     ];
     evidence.extend(claims.iter().map(|claim| {
         let name = format!("L{level} claimed by {}", claim.source);
-        Evidence::new(name, claim.bytes as f64, "bytes", claim.source)
+        Evidence::bytes(name, claim.bytes, claim.source)
     }));
     evidence.extend(
         cache.moved_between().map(|(_, high)| size("largest buffer that fit in any search", high)),

@@ -5,11 +5,10 @@
 //! called not rotating that is as slow as an arm and gains nothing from a deep
 //! queue has one.
 
+use super::SurveyVerdict;
 use super::depth::{growth, small_blocks};
-use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
-use super::{SurveyVerdict, check_each};
+use super::devices::{FASTEST_ARM_NS, device_label, device_latency, queue_file};
 use crate::finding::{Class, found};
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::KIB;
@@ -20,18 +19,13 @@ use model::{Evidence, Finding, Grade};
 /// No flash that is idle needs this long for 4 KiB. Seen: 1 ms for USB sticks,
 /// 10 to 14 ms for disks with an arm. Network volumes, 1 to 10 ms, are told apart
 /// by what a deep queue gains.
-pub const SLOWEST_FLASH_NS: f64 = 5_000_000.0;
+const SLOWEST_FLASH_NS: f64 = 5_000_000.0;
 
 /// An arm serves a deep queue in a better order and gains up to about 3 times the
 /// requests by it; what gains more serves several at once.
-pub const MOST_ARM_GROWTH: f64 = 3.0;
+const MOST_ARM_GROWTH: f64 = 3.0;
 
-/// Compares each device's flag with its latency.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let rotational = device.rotational.ok_or_else(|| format!("{name} has no rotational flag"))?;
     let latency = device_latency(device)?;

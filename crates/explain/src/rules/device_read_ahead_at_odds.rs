@@ -5,11 +5,10 @@
 //! because it is far away or wide, then waits for its reader. The rate of a plain
 //! read is reckoned from the windows and the device's latency.
 
-use super::devices::{NO_DEVICE, device_label, device_latency, queue_file};
-use super::{SurveyVerdict, check_each};
+use super::SurveyVerdict;
+use super::devices::{device_label, device_latency, queue_file};
 use crate::finding::{Class, found};
 use crate::numbers::{interval, sound};
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
@@ -18,10 +17,10 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// A plain read that reaches this share of the device's rate is not held back
 /// enough to matter. Seen: 0.26 (282 of 1,074 MiB/s) with 128 KiB.
-pub const LEAST_SHARE: f64 = 0.6;
+const LEAST_SHARE: f64 = 0.6;
 
 /// A window this large is never the limit: 2 MiB in 1 ms are 2 GB/s.
-pub const LARGE_ENOUGH_BYTES: u64 = 2 * MIB;
+const LARGE_ENOUGH_BYTES: u64 = 2 * MIB;
 
 /// Windows in flight: the one that is read and the one that was asked for early.
 const WINDOWS: f64 = 2.0;
@@ -29,12 +28,7 @@ const WINDOWS: f64 = 2.0;
 /// The source of the plain read's rate, as evidence gives it.
 const RECKONED: &str = "reckoned from read-ahead and latency";
 
-/// Compares each device's rate with what its read-ahead allows.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let window = device.read_ahead_bytes.ok_or_else(|| format!("{name} shows no read-ahead"))?;
     let full =
@@ -60,7 +54,7 @@ fn check_device(device: &DeviceReport) -> SurveyVerdict {
         Bytes(window),
     );
     let evidence = [
-        Evidence::new("read-ahead", window as f64, "bytes", file),
+        Evidence::bytes("read-ahead", window, file),
         rate("device with its queue filled", full, "measure seqio"),
         rate("plain read through the page cache", plain, RECKONED),
     ];

@@ -5,10 +5,9 @@
 //! an arm without any scheduler moves in the order of asking. In a guest the host
 //! schedules, so none is right there.
 
-use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label, device_latency, queue_file};
-use super::{SurveyVerdict, check_each};
+use super::SurveyVerdict;
+use super::devices::{FASTEST_ARM_NS, device_label, device_latency, queue_file};
 use crate::finding::{Class, found};
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{shell_word, survey_path};
 use model::duration::show_ns;
@@ -17,14 +16,9 @@ use model::{Evidence, Finding, Grade};
 
 /// A device that answers faster is too fast for BFQ. Picked: local flash takes 30
 /// to 120 us, and the few microseconds that BFQ needs a request are then felt.
-pub const FAST_NS: f64 = 200_000.0;
+const FAST_NS: f64 = 200_000.0;
 
-/// Compares each device's scheduler with its latency.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let scheduler =
         device.scheduler.as_ref().ok_or_else(|| format!("{name} shows no scheduler"))?;

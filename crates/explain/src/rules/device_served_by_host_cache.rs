@@ -4,11 +4,10 @@
 //! reading it past the own page cache still does not reach the medium. Random
 //! reads over the whole raw device do; they are slower by what the cache hides.
 
-use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
-use super::{SurveyVerdict, check_each};
+use super::SurveyVerdict;
+use super::devices::{FASTEST_ARM_NS, device_label};
 use crate::finding::{Class, found};
 use crate::numbers::{ErrorBars, latency_interval};
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{survey_path, times};
 use model::duration::show_ns;
@@ -18,17 +17,12 @@ use model::{Evidence, Finding, Grade};
 /// Raw reads must take this many times as long. Picked: that a whole flash device
 /// is slower than one file on it, as its table of addresses is large, is taken to
 /// stay below 2.
-pub const LEAST_FACTOR: f64 = 3.0;
+const LEAST_FACTOR: f64 = 3.0;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure iolat";
 
-/// Compares reads of each device's own fresh file and of the raw device.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let name = &device.name;
     let raw = device.raw_read_ns.as_ref().ok_or_else(|| {
         let why = device.raw_refused.as_deref().unwrap_or("it needs root");

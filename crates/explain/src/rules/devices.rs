@@ -8,9 +8,6 @@ use crate::numbers::{ErrorBars, latency_interval};
 use model::probe::{DeviceReport, SERVED_BY_DEVICE};
 use model::{Evidence, Grade};
 
-/// Why no rule about devices can judge if none was measured.
-pub(super) const NO_DEVICE: &str = "no device was measured";
-
 /// No disk with an arm answers random reads faster: half a turn at 15,000 turns a
 /// minute, without any movement of the arm.
 pub(super) const FASTEST_ARM_NS: f64 = 2_000_000.0;

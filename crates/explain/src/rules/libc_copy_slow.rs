@@ -17,7 +17,7 @@ use model::{Bytes, Evidence, Finding, Grade};
 /// A gain below this is not worth another copy routine. Picked between the 1.05
 /// to 1.13 seen at 1 MiB, where nobody would notice, and the 1.27 to 1.48 seen
 /// from 16 MiB on.
-pub const LEAST_GAIN: f64 = 1.2;
+const LEAST_GAIN: f64 = 1.2;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure memcpy";
@@ -31,8 +31,7 @@ struct Gain<'a> {
     best: ErrorBars,
 }
 
-/// Compares the two copies of every size.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     if observed.copies.is_empty() {
         return Err("copying was not measured".into());
     }
@@ -53,7 +52,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
     let mut evidence: Vec<Evidence> = compared.iter().flat_map(|g| g.evidence(libc)).collect();
     if let Some(l3) = bytes(worst.copy.libc_l3_bytes) {
         let name = "cache that the C library believes in";
-        evidence.push(Evidence::new(name, l3 as f64, "bytes", "ld.so tunables"));
+        evidence.push(Evidence::bytes(name, l3, "ld.so tunables"));
     }
     // That one is faster was timed, in turns, on the same memory.
     let finding = Finding::new(Grade::Measured, worst.claim(), evidence)

@@ -17,22 +17,22 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// The slow faults must take this many times as long as the fast ones. Seen: 9 to
 /// 11 for 4 KiB, 58 to 100 for 2 MiB; the kernel's own faults vary by 1.3.
-pub const APART: f64 = 4.0;
+const APART: f64 = 4.0;
 
 /// The least share of slow faults. Seen: 44 % on new memory, 9 % on a second
 /// pass, 2 % in the steady state, which nothing can mend.
-pub const LEAST_SHARE: f64 = 0.05;
+const LEAST_SHARE: f64 = 0.05;
 
 /// Fewer faults than this have no distribution to speak of.
-pub const LEAST_FAULTS: u64 = 200;
+const LEAST_FAULTS: u64 = 200;
 
 /// Huge pages need fewer: each fault zeroes 2 MiB, whose time hardly varies
 /// (85 to 92 us were seen, against 5.1 ms and more where the host has no page).
-pub const LEAST_HUGE_FAULTS: u64 = 16;
+const LEAST_HUGE_FAULTS: u64 = 16;
 
 /// A base-page fault this slow is more than a page found: the host had to make
 /// room, as its own swap or a full host does. Seen for plain backing: 10 to 20 us.
-pub const HOST_SHORT_NS: f64 = 100_000.0;
+const HOST_SHORT_NS: f64 = 100_000.0;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure faults";
@@ -50,8 +50,7 @@ struct Split<'a> {
     again_ns: Option<f64>,
 }
 
-/// Looks for slow faults that only new memory has.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let faults = observed.faults.as_ref().ok_or("first touch of memory was not measured")?;
     if !faults.virtualized {
         // Without a host beneath, memory that the kernel hands out is there.
@@ -137,7 +136,7 @@ impl Split<'_> {
             ns(&format!("fast fault, {page}"), self.fast_ns),
             ns(&format!("slow fault, {page}"), self.slow_ns),
             Evidence::new("slow faults", self.slow_share, "ratio", SOURCE),
-            Evidence::new("faults timed", self.kind.faults as f64, "count", SOURCE),
+            Evidence::count("faults timed", self.kind.faults, SOURCE),
         ];
         evidence.extend(sound(self.kind.bytes_per_s).map(rate));
         let again = "fault on memory touched a moment ago";

@@ -17,13 +17,12 @@ use model::{Bytes, Evidence, Finding, Grade};
 /// By how much the share of slow faults must rise. Seen: 1.2 to 97.7 % for blocks
 /// of 2 MiB after 3 s, 1.4 to 8.1 % for scattered 4 KiB pages after 6 s, of which
 /// few are in a block that is free as a whole, at little cost.
-pub const LEAST_RISE: f64 = 0.25;
+const LEAST_RISE: f64 = 0.25;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure faults";
 
-/// Compares the slow faults before and after the wait.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let faults = observed.faults.as_ref().ok_or("first touch of memory was not measured")?;
     if !faults.virtualized {
         return Err(NoFinding::Nothing);
@@ -54,7 +53,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
     let (why, grade) = match bytes(recooled.reported_to_host_bytes) {
         Some(reported) => {
             let (name, source) = ("given back to the host", "/sys/module/page_reporting");
-            evidence.push(Evidence::new(name, reported as f64, "bytes", source));
+            evidence.push(Evidence::bytes(name, reported, source));
             let reported = Bytes(reported);
             let why = format!("The kernel gave {reported} back to the host meanwhile.");
             (why, Grade::Measured)

@@ -10,8 +10,7 @@ use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use model::{Bytes, Evidence, Finding, Grade};
 
-/// Finds that there is no area.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let swap = observed.swap.as_ref().ok_or("the swap areas could not be read")?;
     if swap.areas.iter().any(|area| area.size_bytes > 0) {
         return Err(NoFinding::Nothing);
@@ -23,7 +22,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
     );
     let evidence = [
         Evidence::new("swap", 0.0, "bytes", "/proc/swaps"),
-        Evidence::new("memory", memory as f64, "bytes", "/proc/meminfo"),
+        Evidence::bytes("memory", memory, "/proc/meminfo"),
     ];
     let finding = Finding::new(Grade::Measured, claim, evidence).tier("RAM").remedy(
         "Add some: compressed RAM (zram), or a swap file on flash. \

@@ -15,10 +15,9 @@ use model::{Evidence, Finding, Grade};
 
 /// The least share of its time that the survey waited. Picked: one trial in ten
 /// that meets another program can still be thrown away.
-pub const LEAST_SHARE: f64 = 0.1;
+const LEAST_SHARE: f64 = 0.1;
 
-/// Compares the share of waiting with its threshold.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
     let waited = processor
         .run_delay_share

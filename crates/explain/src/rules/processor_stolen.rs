@@ -15,10 +15,9 @@ use model::{Evidence, Finding, Grade};
 
 /// The least share of stolen time. Picked: below it the survey's own trials can
 /// still be freed of it; 2 % were seen on a guest that nobody would call crowded.
-pub const LEAST_SHARE: f64 = 0.05;
+const LEAST_SHARE: f64 = 0.05;
 
-/// Compares the stolen share with its threshold.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
     let counted = processor.steal_share.and_then(share);
     let stolen = counted.ok_or("this kernel does not count stolen time")?.min(1.0);

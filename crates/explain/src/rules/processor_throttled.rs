@@ -17,16 +17,15 @@ use model::{Evidence, Finding, Grade};
 
 /// The least share of periods with a stop. Picked: a stop in one of twenty periods
 /// of 100 ms is one every 2 s, which trials of milliseconds mostly miss.
-pub const LEAST_SHARE: f64 = 0.05;
+const LEAST_SHARE: f64 = 0.05;
 
 /// Fewer periods say nothing: ten are one second.
-pub const LEAST_PERIODS: u64 = 10;
+const LEAST_PERIODS: u64 = 10;
 
 /// Where the counts come from.
 const SOURCE: &str = "cpu.stat";
 
-/// Counts the stops.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let processor = processor(observed)?;
     let (Some(throttled), Some(periods)) = (processor.throttled_periods, processor.periods) else {
         return Err("no CPU limit could be read for the own group".into());
@@ -35,7 +34,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
         return Err(NoFinding::Nothing);
     };
     let throttled = throttled.min(periods);
-    let number = |name, count: u64| Evidence::new(name, count as f64, "count", SOURCE);
+    let number = |name, count: u64| Evidence::count(name, count, SOURCE);
     let mut evidence = vec![number("periods with a stop", throttled), number("periods", periods)];
     let mut limit = "A CPU limit".to_owned();
     if let Some(cores) = processor.quota_cores.and_then(sound) {

@@ -16,13 +16,12 @@ use model::{Evidence, Finding, Grade};
 
 /// A gain that would matter, and must be ruled out. Picked above the noise of such
 /// reads; the published 11.1 to 11.4 against 8.7 to 12.0 GB/s lie within it.
-pub const GAIN_RULED_OUT: f64 = 1.25;
+const GAIN_RULED_OUT: f64 = 1.25;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure seqio";
 
-/// Compares each RAM disk's read with the page cache's.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     check_each(&observed.ram_disks, check_disk, "no RAM disk was measured")
 }
 

@@ -16,7 +16,7 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// A page must take this long. At 1 ms a page 1 GiB takes 4.4 minutes to come back
 /// in random order; seen: 31 s for 200 MiB at 1 ms, over 2 minutes at 10 ms.
-pub const SLOW_NS: f64 = 1_000_000.0;
+const SLOW_NS: f64 = 1_000_000.0;
 
 /// What a rotating disk is taken to need where its latency was not measured.
 const ARM_NS: f64 = 10_000_000.0;
@@ -24,8 +24,7 @@ const ARM_NS: f64 = 10_000_000.0;
 /// Pages of 4 KiB in a GiB.
 const PAGES_PER_GIB: f64 = 262_144.0;
 
-/// Looks at each area.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let swap = observed.swap.as_ref().ok_or("the swap areas could not be read")?;
     if swap.areas.is_empty() {
         // None at all is what no_swap finds.
@@ -54,7 +53,7 @@ fn check_area(area: &SwapArea, has_compressed: bool) -> SurveyVerdict {
         return Err(NoFinding::Nothing);
     }
     let device = area.device.as_deref().unwrap_or(path);
-    let bytes = |name, bytes: u64| Evidence::new(name, bytes as f64, "bytes", "/proc/swaps");
+    let bytes = |name, bytes: u64| Evidence::bytes(name, bytes, "/proc/swaps");
     let directory = path.rfind('/').filter(|_| latency.is_some());
     let claim = format!(
         "Swap on {device} ({}, {} used) needs {about}{} for a page, so 1 GiB takes {} to come \

@@ -15,13 +15,12 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// Below this share of what was asked for, too little came. The ends of a buffer
 /// that is not aligned cost up to two blocks, 6 % of the least that is judged.
-pub const LEAST_SHARE: f64 = 0.75;
+const LEAST_SHARE: f64 = 0.75;
 
 /// Less memory than this is not judged: 32 blocks of 2 MiB.
-pub const LEAST_ASKED_BYTES: u64 = 64 * MIB;
+const LEAST_ASKED_BYTES: u64 = 64 * MIB;
 
-/// Compares what was asked for with what was granted.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let pages = observed.pages.as_ref().ok_or("no memory was asked for in huge pages")?;
     if !matches!(pages.thp_setting.as_deref(), Some("always" | "madvise")) {
         return Err("huge pages are switched off, or their setting is not known".into());
@@ -37,7 +36,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
     if share >= LEAST_SHARE {
         return Err(NoFinding::Nothing);
     }
-    let evidence = |name, value: u64| Evidence::new(name, value as f64, "bytes", "smaps");
+    let evidence = |name, value: u64| Evidence::bytes(name, value, "smaps");
     let claim = format!(
         "Of {} asked for in huge pages only {} came ({}): free memory seems too scattered.",
         Bytes(asked),

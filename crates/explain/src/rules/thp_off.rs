@@ -13,8 +13,7 @@ use model::{Bytes, Evidence, Finding, Grade};
 /// The kernel's switch.
 const SWITCH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Reads the switch, and whether huge pages were granted all the same.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let pages = observed.pages.as_ref().ok_or("the setting of huge pages was not read")?;
     match pages.thp_setting.as_deref() {
         Some("never") if pages.granted_bytes.is_none_or(|granted| granted == 0) => {}
@@ -26,7 +25,7 @@ pub fn check(observed: &Observed) -> SurveyVerdict {
     let mut claim = "Huge pages of 2 MiB are switched off, so no program can get them".to_owned();
     if let Some(asked) = pages.granted_bytes.and(bytes(Some(pages.asked_bytes))) {
         let name = "asked for in huge pages";
-        evidence.push(Evidence::new(name, asked as f64, "bytes", "smaps"));
+        evidence.push(Evidence::bytes(name, asked, "smaps"));
         evidence.push(Evidence::new("given in huge pages", 0.0, "bytes", "smaps"));
         claim.push_str(&format!(": of {} asked for, 0 B came", Bytes(asked)));
     }

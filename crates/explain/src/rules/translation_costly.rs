@@ -15,13 +15,12 @@ use model::{Bytes, Evidence, Finding, Grade};
 
 /// Small pages must make a load this many times as slow. Seen in a guest: 1.11 at
 /// 256 MiB, 1.51 at 1 GiB. Picked: below it the change of pages is not worth its risk.
-pub const LEAST_FACTOR: f64 = 1.25;
+const LEAST_FACTOR: f64 = 1.25;
 
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure memlat";
 
-/// Compares the two.
-pub fn check(observed: &Observed) -> SurveyVerdict {
+pub(super) fn check(observed: &Observed) -> SurveyVerdict {
     let seen = observed
         .translation
         .as_ref()

@@ -5,12 +5,11 @@
 //! and a round figure. Each alone proves nothing, so all three are asked for, and
 //! what a cable or a platter could explain is left alone.
 
+use super::SurveyVerdict;
 use super::depth::{large_blocks, plateau, small_blocks};
-use super::devices::{NO_DEVICE, device_label};
-use super::{SurveyVerdict, check_each};
+use super::devices::device_label;
 use crate::finding::{Class, found};
 use crate::numbers::{interval, share, sound};
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{percent, survey_path};
 use model::bytes::{KIB, MIB, show_rate};
@@ -19,14 +18,14 @@ use model::{Evidence, Finding, Grade};
 
 /// How far the rates at two depths may lie apart and still be one. Limits seen
 /// were kept within 3 %; devices without one grew by 17 % and more.
-pub const FLAT: f64 = 0.05;
+const FLAT: f64 = 0.05;
 
 /// The most that the rates of 100 ms each may vary. A limit of 100 MiB/s was kept
 /// within 1 %; writes without a limit varied by 15 to 36 %.
-pub const STEADY: f64 = 0.05;
+const STEADY: f64 = 0.05;
 
 /// How near a round figure the rate must be: half of what parts 1.25 from 1.2.
-pub const NEAR_ROUND: f64 = 0.02;
+const NEAR_ROUND: f64 = 0.02;
 
 /// What volumes are sold as, in MB/s or MiB/s, times a power of ten.
 const ROUND: [f64; 12] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 7.5, 8.0];
@@ -37,12 +36,7 @@ const LEAST_BLOCK_BYTES: u64 = 64 * KIB;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure seqio";
 
-/// Looks for a limit on each device.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let points = large_blocks(&device.depth, LEAST_BLOCK_BYTES);
     let flat = match plateau(&points, |p| p.bytes_per_s, FLAT)? {
         Some(flat) if !is_local(device) => flat,

@@ -4,12 +4,11 @@
 //! proportion: they queue behind something that counts. A disk's arm does the
 //! same, and so does a processor that is full; both are ruled out first.
 
+use super::SurveyVerdict;
 use super::depth::{Plateau, large_blocks, plateau, small_blocks};
-use super::devices::{FASTEST_ARM_NS, NO_DEVICE, device_label};
-use super::{SurveyVerdict, check_each};
+use super::devices::{FASTEST_ARM_NS, device_label};
 use crate::finding::{Class, found};
 use crate::numbers::sound;
-use crate::observed::Observed;
 use crate::verdict::NoFinding;
 use crate::wording::{count, survey_path};
 use model::bytes::KIB;
@@ -19,15 +18,15 @@ use model::{Evidence, Finding, Grade};
 
 /// How far the numbers at two depths may lie apart and still be one. Limits seen
 /// gave 2 to 3 % more than they were set to, whatever the depth.
-pub const FLAT: f64 = 0.08;
+const FLAT: f64 = 0.08;
 
 /// Latency must grow by this share of the growth in depth: all of it, but for the
 /// requests that were served from an unused allowance.
-pub const LEAST_GROWTH: f64 = 0.6;
+const LEAST_GROWTH: f64 = 0.6;
 
 /// Above this many requests a second one thread's processor time may be the
 /// limit. Picked: 78,400 was the most that one thread of a guest reached.
-pub const MOST_REQUESTS_PER_S: f64 = 50_000.0;
+const MOST_REQUESTS_PER_S: f64 = 50_000.0;
 
 /// Larger requests may be limited by bandwidth.
 const MOST_BLOCK_BYTES: u64 = 16 * KIB;
@@ -35,12 +34,7 @@ const MOST_BLOCK_BYTES: u64 = 16 * KIB;
 /// A probe's name, as evidence gives it.
 const SOURCE: &str = "measure iolat";
 
-/// Looks for a limit on each device.
-pub fn check(observed: &Observed) -> SurveyVerdict {
-    check_each(&observed.devices, check_device, NO_DEVICE)
-}
-
-fn check_device(device: &DeviceReport) -> SurveyVerdict {
+pub(super) fn check(device: &DeviceReport) -> SurveyVerdict {
     let points = small_blocks(&device.depth, MOST_BLOCK_BYTES);
     let Some(flat) = plateau(&points, |p| p.requests_per_s, FLAT)? else {
         return Err(NoFinding::Nothing);

@@ -13,7 +13,7 @@ use model::explanation::TimeSlice;
 use model::{Evidence, Grade};
 
 /// What counts as running; guest time is part of user and nice.
-pub(super) const RUN: [&str; 5] = [
+pub(in crate::recording) const RUN: [&str; 5] = [
     "stat.cpu.user_ns",
     "stat.cpu.nice_ns",
     "stat.cpu.system_ns",

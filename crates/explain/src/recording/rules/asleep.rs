@@ -8,8 +8,8 @@ use super::run_view::{needs_events, part_of, ratio};
 use super::{RunVerdict, RunView};
 use crate::verdict::NoFinding;
 use crate::wording::{long_time, percent};
+use model::Evidence;
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::{Evidence, Finding};
 
 /// The classes of sleep among the parts of the bars.
 const CLASSES: [TimePart; 12] = [
@@ -57,8 +57,7 @@ pub(super) fn judge(run: &RunView, class: TimePart, on: &str) -> RunVerdict {
         long_time(ns as f64),
         percent(ratio(ns as f64, run.wall_ns() as f64)),
     );
-    let evidence = run.part_evidence(class).into_iter().chain([asleep]);
-    let mut finding = Finding::new(run.part_grade(class), claim, evidence);
+    let mut finding = run.part_finding(class, claim).and([asleep]);
     if class == TimePart::Timer {
         finding = finding.remedy(TIMER_REMEDY);
     }

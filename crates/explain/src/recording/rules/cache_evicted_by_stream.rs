@@ -23,22 +23,19 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         Bytes(stream.bytes),
         count(again.pages),
     );
-    let mut evidence = again.evidence.clone();
     let (source, series) = if stream.is_own {
         ("/proc/PID/io", vec!["tree.read_bytes", "tree.write_bytes"])
     } else {
-        let read = run.names_between("disk.", ".read_bytes");
-        ("/proc/diskstats", read)
+        ("/proc/diskstats", run.names_between("disk.", ".read_bytes"))
     };
-    let once = Evidence::bytes("read or written once", stream.bytes, source);
-    evidence.push(once.seen_in(series));
-    evidence.extend(run.all_grown(&["vmstat.pgsteal_file"]));
-    Ok(Cause::new(
-        Some(again.ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
+    let once = Evidence::bytes("read or written once", stream.bytes, source).seen_in(series);
+    let finding = Finding::new(Grade::Inferred, claim, again.evidence)
+        .and([once])
+        .and(run.all_grown(&["vmstat.pgsteal_file"]))
+        .remedy(
             "Let the stream bypass the cache (O_DIRECT; RWF_DONTCACHE from Linux 6.14 on), or run \
              it in a group with a memory limit. Risk: it then reads nothing ahead, or its own \
              data twice.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(again.ns), finding))
 }

@@ -4,23 +4,17 @@
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
 use super::refaults::{Refaults, counted, refaults};
-use super::run_view::needs_events;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
-use model::explanation::{Cause, TimeSlice};
+use model::explanation::Cause;
 use model::{Bytes, Finding, Grade};
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let clearing = counted(run);
     let Some(again) = refaults(run) else {
-        let pages = clearing.as_ref().map_or(0.0, |evidence| evidence.value);
-        let nameless = run.accounts.thread(TimeSlice::Unexplained);
-        return if pages > 0.0 && run.hurts(nameless) {
-            needs_events("the wait for what was read again is not known")
-        } else {
-            clear_count(clearing, "refaults")
-        };
+        let why = "the wait for what was read again is not known";
+        return run.without_time(clearing, "refaults", why);
     };
     if !run.hurts(again.ns) {
         return clear_count(clearing, "refaults");
@@ -34,12 +28,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         count(again.pages),
         Bytes(again.bytes),
     );
-    let mut evidence = again.evidence.clone();
-    evidence.extend(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
-    Ok(Cause::new(
-        Some(again.ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(remedy(&again)),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, again.evidence.clone())
+        .and(again.hit.iter().flat_map(|hit| hit.evidence.clone()))
+        .remedy(remedy(&again));
+    Ok(Cause::new(Some(again.ns), finding))
 }
 
 /// No more memory can help than what was read again.

@@ -4,6 +4,7 @@
 //! time that others used, the time that the subject wanted, and the time left idle.
 
 use super::{RunVerdict, RunView};
+use crate::recording::accounting::PROCESSORS_RUN;
 use crate::verdict::clear;
 use crate::wording::{count, long_time};
 use model::explanation::{Cause, TimeSlice};
@@ -12,15 +13,6 @@ use model::{Evidence, Finding};
 /// Others are the cause if they used at least this share of the time queued. Picked:
 /// half of it could have been run instead.
 const OTHERS_SHARE: f64 = 0.5;
-
-/// The counters of time that processors were busy.
-const BUSY: [&str; 5] = [
-    "stat.cpu.user_ns",
-    "stat.cpu.nice_ns",
-    "stat.cpu.system_ns",
-    "stat.cpu.irq_ns",
-    "stat.cpu.softirq_ns",
-];
 
 /// The counter of time that they were not.
 const IDLE: &str = "stat.cpu.idle_ns";
@@ -51,7 +43,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let (claim, remedy) = match who(run, ns) {
         Who::Others(used) => {
             let ran = Evidence::time("others ran", used, "/proc/stat");
-            evidence.push(ran.seen_in(BUSY));
+            evidence.push(ran.seen_in(PROCESSORS_RUN));
             (
                 format!(
                     "Waited {time} for a processor, others ran {} ({})",
@@ -84,14 +76,12 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
              fewer threads use less when some of them wait for I/O.",
         ),
     };
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(run.slice_grade(TimeSlice::Queue), claim, evidence).remedy(remedy),
-    ))
+    let finding = Finding::new(run.slice_grade(TimeSlice::Queue), claim, evidence).remedy(remedy);
+    Ok(Cause::new(Some(ns), finding))
 }
 
 fn who(run: &RunView, queued: u64) -> Who {
-    let Some(busy) = run.growth_of_all(&BUSY) else {
+    let Some(busy) = run.growth_of_all(&PROCESSORS_RUN) else {
         return Who::Unknown;
     };
     if run.is_machine() {

@@ -44,13 +44,11 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     }));
     // A group above holds others, who may have been stopped instead.
     let grade = if worst == 0 { Grade::Measured } else { Grade::Inferred };
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
-            "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
-             fewer threads than it allows. Risk: what this group gets, others lose.",
-        ),
-    ))
+    let finding = Finding::new(grade, claim, evidence).remedy(
+        "Have the limit raised (cpu.max of the group, or the container's CPU limit), or run \
+         fewer threads than it allows. Risk: what this group gets, others lose.",
+    );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// Time stopped, as the subject's threads felt it: never more than they were queued.

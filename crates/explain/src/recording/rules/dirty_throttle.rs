@@ -30,13 +30,12 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         return Err(NoFinding::Cleared(waits.unwrap_or(spent)));
     }
     let mut claim = format!("Held back for {} because too much was dirty", long_time(ns as f64));
-    let mut evidence: Vec<Evidence> =
-        run.part_evidence(TimePart::DirtyThrottle).into_iter().collect();
-    if evidence.is_empty() {
+    let spent = run.part_evidence(TimePart::DirtyThrottle).unwrap_or_else(|| {
         // Concluded from all waits for block I/O.
-        let waited = Evidence::time("block I/O", ns, "delay accounting");
-        evidence.push(waited.seen_in(run.slice_series(TimeSlice::BlockIo)));
-    }
+        Evidence::time("block I/O", ns, "delay accounting")
+            .seen_in(run.slice_series(TimeSlice::BlockIo))
+    });
+    let mut evidence = vec![spent];
     if let Some(waits) = waits.filter(|waits| waits.value > 0.0) {
         claim.push_str(&format!(", {}", often(waits.value as u64)));
         evidence.push(waits);
@@ -46,34 +45,25 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         evidence.extend(traffic.evidence);
     }
     for name in ["vmstat.nr_dirty", "vmstat.nr_dirty_threshold"] {
-        let most = run.max(name);
-        evidence.extend(most.map(|most| run.evidence(name, most as f64)));
+        evidence.extend(run.max(name).map(|most| run.evidence(name, most as f64)));
     }
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
-            "A faster device, or a higher vm.dirty_bytes for short bursts. Risk: more is lost in \
-             a crash, and a later fsync waits for more.",
-        ),
-    ))
+    let finding = Finding::new(grade, claim, evidence).remedy(
+        "A faster device, or a higher vm.dirty_bytes for short bursts. Risk: more is lost in \
+         a crash, and a later fsync waits for more.",
+    );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// The wait without events, or why it is not known.
 fn by_conclusion(run: &RunView) -> Verdict<u64> {
     let block_io = run.accounts.thread(TimeSlice::BlockIo);
     let read = run.read_bytes().unwrap_or(0);
-    let Some(written) = run.write_bytes() else {
-        return Err(NoFinding::Nothing);
-    };
+    let written = run.write_bytes().ok_or(NoFinding::Nothing)?;
     if written == 0 || !run.hurts(block_io) || read >= written {
         return Ok(0);
     }
-    let dirty = run.max("vmstat.nr_dirty");
-    let threshold = run.max("vmstat.nr_dirty_threshold");
-    let is_near = match (dirty, threshold) {
-        (Some(dirty), Some(threshold)) => dirty as f64 >= threshold as f64 * NEAR,
-        _ => false,
-    };
+    let both = run.max("vmstat.nr_dirty").zip(run.max("vmstat.nr_dirty_threshold"));
+    let is_near = both.is_some_and(|(dirty, threshold)| dirty as f64 >= threshold as f64 * NEAR);
     if is_near && read < written / FEW_READS {
         return Ok(block_io);
     }

@@ -25,16 +25,14 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         count(touched.faults),
     );
     let kernel = Evidence::time("kernel", touched.kernel_ns, "stime");
-    let mut evidence = vec![faults, kernel.seen_in(run.part_series(TimePart::Kernel))];
-    evidence.extend(run.part_evidence(TimePart::CopyOnWrite));
-    evidence.extend(run.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]));
-    Ok(Cause::new(
-        Some(touched.ns),
-        Finding::new(Grade::Inferred, claim, evidence)
-            .remedy(
-                "Reuse memory instead of freeing and allocating it, or ask for huge pages \
+    let evidence = [faults, kernel.seen_in(run.part_series(TimePart::Kernel))];
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .and(run.part_evidence(TimePart::CopyOnWrite))
+        .and(run.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]))
+        .remedy(
+            "Reuse memory instead of freeing and allocating it, or ask for huge pages \
              (madvise). Risk: both hold more memory than is in use.",
-            )
-            .confirm("terrace measure faults"),
-    ))
+        )
+        .confirm("terrace measure faults");
+    Ok(Cause::new(Some(touched.ns), finding))
 }

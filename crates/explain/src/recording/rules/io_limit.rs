@@ -82,13 +82,11 @@ fn cause(run: &RunView, worst: &Limited) -> RunVerdict {
     let mut evidence = worst.evidence.clone();
     let pressure = format!("group{}.pressure.io.some_ns", worst.level);
     evidence.extend(run.grown(&pressure));
-    Ok(Cause::new(
-        Some(worst.ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
-            "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
-             move less. Risk: what this group gets, others on the device lose.",
-        ),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
+         move less. Risk: what this group gets, others on the device lose.",
+    );
+    Ok(Cause::new(Some(worst.ns), finding))
 }
 
 /// The limits of the group of this level.

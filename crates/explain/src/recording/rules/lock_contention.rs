@@ -9,8 +9,8 @@ use super::run_view::ratio;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time, percent};
+use model::Evidence;
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::{Evidence, Finding};
 
 /// Fewer switches than this are no contention. Picked.
 const LEAST_SWITCHES: u64 = 200;
@@ -37,14 +37,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let asleep = asleep_ns(run, lock_ns);
     let is_contended = contended(run, lock_ns);
     if !run.hurts_asleep(asleep) && !is_contended {
-        let name = "all asleep on locks";
-        let measured = Evidence::time(name, asleep, "events");
+        let measured = Evidence::time("all asleep on locks", asleep, "events");
         return clear(Some(measured.seen_in(run.part_series(TimePart::Lock))));
     }
     let ns = if is_contended { lock_ns } else { asleep };
-    let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::Lock).into_iter().collect();
-    evidence.extend(run.grown("trace.sched.switches"));
-    evidence.extend(run.grown("trace.sched.threads"));
     let claim = if is_contended {
         format!(
             "Threads waited {} for each other at locks ({} of their time, {} switches)",
@@ -55,13 +51,15 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     } else {
         format!("All threads slept {} on locks", long_time(ns as f64))
     };
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(run.part_grade(TimePart::Lock), claim, evidence).remedy(
+    let finding = run
+        .part_finding(TimePart::Lock, claim)
+        .and(run.grown("trace.sched.switches"))
+        .and(run.grown("trace.sched.threads"))
+        .remedy(
             "Hold the lock for less, or part what it protects; fewer threads may be as fast. \
              Risk: finer locks are easier to get wrong.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 fn contended(run: &RunView, lock_ns: u64) -> bool {

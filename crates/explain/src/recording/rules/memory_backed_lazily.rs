@@ -82,12 +82,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let mut evidence = vec![measured, touched.evidence()];
     let scanned = run.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence)
-            .remedy(
-                "Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.",
-            )
-            .confirm("terrace measure faults"),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .remedy("Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.")
+        .confirm("terrace measure faults");
+    Ok(Cause::new(Some(ns), finding))
 }

@@ -70,23 +70,20 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     };
     let claim =
         format!("Reached the {} {}: {}", hit.description(), often(hit.times), price.description(),);
-    let mut evidence = hit.evidence.clone();
-    evidence.extend(run.part_evidence(TimePart::DirectReclaim));
-    evidence.extend(run.part_evidence(TimePart::ReclaimThrottle));
     let grade = if price.reread_ns == 0 { Grade::Measured } else { Grade::Inferred };
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
+    let finding = Finding::new(grade, claim, hit.evidence)
+        .and(run.part_evidence(TimePart::DirectReclaim))
+        .and(run.part_evidence(TimePart::ReclaimThrottle))
+        .remedy(
             "Raise the limit (memory.max of the group, or the container's memory limit), or let \
              the program use less. Risk: that memory is then missing elsewhere.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// A limit that was reached and cost little, or at a price that is not known.
 fn cheap(run: &RunView, price: &Price) -> RunVerdict {
-    let again = refaults(run).is_some_and(|again| run.hurts(again.ns));
-    if again {
+    if refaults(run).is_some_and(|again| run.hurts(again.ns)) {
         // The cache's size is blamed, and names this limit.
         return Err(NoFinding::Nothing);
     }
@@ -94,7 +91,7 @@ fn cheap(run: &RunView, price: &Price) -> RunVerdict {
     if price.freeing_ns.is_none() && run.hurts(nameless) {
         return needs_events("the time of freeing memory is not known");
     }
-    let lost = Evidence::new("lost at the memory limit", price.ns() as f64, "ns", "events");
+    let lost = Evidence::time("lost at the memory limit", price.ns(), "events");
     let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];
     Err(NoFinding::Cleared(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part)))))
 }

@@ -36,27 +36,20 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         Way::Read => ("reads", "it reads whole ones"),
         Way::Write => ("writes", "it must read a block before it can write a part"),
     };
-    let facts = worst.traffic.facts;
-    let block = facts.and_then(|facts| facts.physical_block_bytes);
-    let blocks = match block {
-        Some(bytes) => format!("blocks of {}", Bytes(bytes)),
-        None => "blocks".to_owned(),
-    };
+    let block = worst.traffic.facts.and_then(|facts| facts.physical_block_bytes);
+    let blocks = block.map_or("blocks".to_owned(), |bytes| format!("blocks of {}", Bytes(bytes)));
     let claim = format!(
         "{} {requests} do not fit the {blocks} of {}, {} of waiting: {effect}",
         count(worst.requests),
         worst.traffic.name,
         long_time(worst.ns as f64),
     );
-    let mut evidence = vec![worst.counted];
-    evidence.extend(worst.traffic.evidence.iter().cloned());
-    Ok(Cause::new(
-        Some(worst.ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
+    let finding =
+        Finding::new(Grade::Inferred, claim, [worst.counted]).and(worst.traffic.evidence).remedy(
             "Align partitions, files and direct I/O to the block, and ask for whole blocks. Risk: \
              larger requests move more bytes.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(worst.ns), finding))
 }
 
 /// What of the device that was busiest this way did not fit; `None` if not counted.

@@ -53,10 +53,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let missed =
         run.growth_between(NODES, MISS).map(|missed| pages(run, "numa_miss", missed, MISS));
     let evidence = [measured, local].into_iter().chain(missed);
-    Ok(Cause::new(Some(ns), Finding::new(Grade::Inferred, claim, evidence).remedy(
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .remedy(
             "Bind the program and its memory to one node (numactl). Risk: it then has only that \
              node's processors and memory.",
-        ).confirm("terrace measure memlat")))
+        )
+        .confirm("terrace measure memlat");
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// A count of all nodes as evidence.

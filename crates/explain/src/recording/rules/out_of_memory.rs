@@ -32,13 +32,11 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
             }
         },
     };
-    Ok(Cause::new(
-        None,
-        Finding::new(Grade::Measured, claim, evidence).remedy(
-            "More memory for it: a higher limit, or swap. Risk: what it gets is missing \
-             elsewhere; swap makes slow what would have been killed.",
-        ),
-    ))
+    let finding = Finding::new(Grade::Measured, claim, evidence).remedy(
+        "More memory for it: a higher limit, or swap. Risk: what it gets is missing \
+         elsewhere; swap makes slow what would have been killed.",
+    );
+    Ok(Cause::new(None, finding))
 }
 
 fn others_killed(run: &RunView) -> Option<String> {

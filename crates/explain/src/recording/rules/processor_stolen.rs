@@ -5,6 +5,7 @@
 
 use super::run_view::{part_of, ratio};
 use super::{RunVerdict, RunView};
+use crate::recording::accounting::PROCESSORS_RUN;
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, percent};
 use model::explanation::{Cause, TimePart};
@@ -17,16 +18,6 @@ const LEAST_STOLEN: f64 = 0.05;
 /// The counter of the time that the host took.
 const STEAL: &str = "stat.cpu.steal_ns";
 
-/// The counters of time that processors were wanted for.
-const WANTED: [&str; 6] = [
-    "stat.cpu.user_ns",
-    "stat.cpu.nice_ns",
-    "stat.cpu.system_ns",
-    "stat.cpu.irq_ns",
-    "stat.cpu.softirq_ns",
-    STEAL,
-];
-
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let stolen = run.growth(STEAL).ok_or(NoFinding::Nothing)?;
     let whole = run.wall_ns().saturating_mul(run.processors());
@@ -35,7 +26,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     }
     let share = ratio(stolen as f64, whole as f64).min(1.0);
     let measured = Evidence::new("steal", share, "ratio", "/proc/stat").seen_in([STEAL]);
-    let wanted = run.growth_of_all(&WANTED).unwrap_or(stolen);
+    let ran = run.growth_of_all(&PROCESSORS_RUN).unwrap_or(0);
+    let wanted = ran.saturating_add(stolen);
     let of_wanted = ratio(stolen as f64, wanted as f64);
     let lost_ns = part_of(run.run_ns(), of_wanted);
     let ns = run.part_ns(TimePart::Steal).unwrap_or(lost_ns).min(stolen);
@@ -49,13 +41,11 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     );
     let mut evidence = vec![measured];
     evidence.extend(run.grown(STEAL));
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence)
-            .remedy(
-                "Processors of one's own, or another host. Risk: it may cost money, and the next \
+    let finding = Finding::new(Grade::Inferred, claim, evidence)
+        .remedy(
+            "Processors of one's own, or another host. Risk: it may cost money, and the next \
              host may be as full.",
-            )
-            .confirm("terrace measure compute"),
-    ))
+        )
+        .confirm("terrace measure compute");
+    Ok(Cause::new(Some(ns), finding))
 }

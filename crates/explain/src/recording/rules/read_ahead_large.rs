@@ -61,11 +61,9 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         Evidence::count("major faults", major, "/proc/PID/stat").seen_in(["tree.major_faults"]),
     ];
     evidence.extend(ahead.map(|ahead| Evidence::bytes("read-ahead", ahead, "read_ahead_kb")));
-    Ok(Cause::new(
-        Some(lost),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
-            "Let the program say that it reads at random (MADV_RANDOM, POSIX_FADV_RANDOM), or \
-             make the device's read-ahead smaller. Risk: sequential readers become slower.",
-        ),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Let the program say that it reads at random (MADV_RANDOM, POSIX_FADV_RANDOM), or \
+         make the device's read-ahead smaller. Risk: sequential readers become slower.",
+    );
+    Ok(Cause::new(Some(lost), finding))
 }

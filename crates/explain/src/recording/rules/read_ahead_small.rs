@@ -62,14 +62,12 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         )
         .seen_in(["weighted_ns", "io_ns"].map(|what| format!("disk.{}.{what}", traffic.name))),
     ];
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(format!(
-            "A larger read-ahead: try {} times as much in {setting}. Risk: random reads of mapped \
-             files fetch more than they need.",
-            times(8.0),
-        )),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(format!(
+        "A larger read-ahead: try {} times as much in {setting}. Risk: random reads of mapped \
+         files fetch more than they need.",
+        times(8.0),
+    ));
+    Ok(Cause::new(Some(ns), finding))
 }
 
 fn is_small(run: &RunView, traffic: &Traffic, ahead: u64) -> bool {

@@ -3,12 +3,11 @@
 //! At a memory limit of a group there is no such thread: then the limit is the cause, and
 //! this rule is silent.
 
-use super::run_view::needs_events;
 use super::{RunVerdict, RunView, memory_limit};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{long_time, often};
-use model::explanation::{Cause, TimePart, TimeSlice};
-use model::{Evidence, Finding};
+use model::Evidence;
+use model::explanation::{Cause, TimePart};
 
 /// How often tasks had to free memory, on the whole machine.
 const STALLS: [&str; 5] = [
@@ -20,15 +19,12 @@ const STALLS: [&str; 5] = [
 ];
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
-    let stalls = run.growth_of_all(&STALLS);
-    let measured = stalls.map(|n| Evidence::count("allocstall", n, "/proc/vmstat").seen_in(STALLS));
+    let measured = run
+        .growth_of_all(&STALLS)
+        .map(|stalls| Evidence::count("allocstall", stalls, "/proc/vmstat").seen_in(STALLS));
     let Some(ns) = run.part_ns(TimePart::DirectReclaim) else {
-        let nameless = run.accounts.thread(TimeSlice::Unexplained);
-        return if stalls.unwrap_or(0) > 0 && run.hurts(nameless) {
-            needs_events("whose memory was freed by whom is not known")
-        } else {
-            clear_count(measured, "stalls")
-        };
+        let why = "whose memory was freed by whom is not known";
+        return run.without_time(measured, "stalls", why);
     };
     if memory_limit::at_fault(run).is_some() {
         return Err(NoFinding::Nothing);
@@ -41,16 +37,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if let Some(times) = run.accounts.part(TimePart::DirectReclaim).and_then(|p| p.count) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> =
-        run.part_evidence(TimePart::DirectReclaim).into_iter().collect();
-    evidence.extend(measured);
-    evidence.extend(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
-    let grade = run.part_grade(TimePart::DirectReclaim);
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
+    let finding = run
+        .part_finding(TimePart::DirectReclaim, claim)
+        .and(measured)
+        .and(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]))
+        .remedy(
             "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \
              use less memory. Risk: the memory kept free serves nobody.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(ns), finding))
 }

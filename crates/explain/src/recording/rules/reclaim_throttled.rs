@@ -7,7 +7,6 @@ use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, often};
 use model::explanation::{Cause, TimePart};
-use model::{Evidence, Finding};
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let ns = run.part_ns(TimePart::ReclaimThrottle).ok_or(NoFinding::Nothing)?;
@@ -16,20 +15,16 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     }
     let times = run.growth("trace.vmscan.throttles");
     let mut claim =
-        format!("Put to sleep for {} until dirty memory was written", long_time(ns as f64),);
+        format!("Put to sleep for {} until dirty memory was written", long_time(ns as f64));
     if let Some(times) = times.filter(|times| *times > 0) {
         claim.push_str(&format!(", {}", often(times)));
     }
-    let mut evidence: Vec<Evidence> =
-        run.part_evidence(TimePart::ReclaimThrottle).into_iter().collect();
-    evidence
-        .extend(run.all_grown(&["trace.vmscan.throttles", "vmstat.nr_vmscan_immediate_reclaim"]));
-    let grade = run.part_grade(TimePart::ReclaimThrottle);
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
+    let finding = run
+        .part_finding(TimePart::ReclaimThrottle, claim)
+        .and(run.all_grown(&["trace.vmscan.throttles", "vmstat.nr_vmscan_immediate_reclaim"]))
+        .remedy(
             "Start writing earlier (a smaller vm.dirty_background_bytes), or give the group more \
              memory. Risk: data that is soon overwritten is then written in vain.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(ns), finding))
 }

@@ -6,10 +6,10 @@
 use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE};
 use crate::recording::View;
 use crate::recording::accounting::Accounts;
-use crate::verdict::{NoFinding, Verdict};
+use crate::verdict::{NoFinding, Verdict, clear_count};
 use model::explanation::{OverlappingPart, TimePart, TimeSlice};
 use model::recording::{Series, Subject, Task, Usage};
-use model::{Evidence, Grade};
+use model::{Evidence, Finding, Grade};
 use std::ops::Deref;
 
 /// What a rule looks at: a recording's view, and the time of it that was accounted for.
@@ -121,6 +121,26 @@ impl RunView<'_> {
         let source = named.map_or("accounting", |evidence| evidence.source.as_str());
         let evidence = Evidence::new(name.id().replace('_', " "), ns as f64, "ns", source);
         Some(evidence.seen_in(self.part_series(name)))
+    }
+
+    /// A claim that rests on a part's length, known as the part is.
+    pub(super) fn part_finding(&self, name: TimePart, claim: impl Into<String>) -> Finding {
+        Finding::new(self.part_grade(name), claim, self.part_evidence(name))
+    }
+
+    /// The verdict where something was counted and its time is not known: unseen if it can be in
+    /// time that nobody explains, else cleared by the count (`refaults`).
+    pub(super) fn without_time<F>(
+        &self,
+        counted: Option<Evidence>,
+        of: &str,
+        why: &str,
+    ) -> Verdict<F> {
+        let is_counted = counted.as_ref().is_some_and(|number| number.value > 0.0);
+        if is_counted && self.hurts(self.accounts.thread(TimeSlice::Unexplained)) {
+            return needs_events(why);
+        }
+        clear_count(counted, of)
     }
 
     /// The series that a part was computed from; those of the events where there is no part.

@@ -6,7 +6,7 @@
 use super::device::{Traffic, Way, busiest};
 use super::run_view::ratio;
 use super::{RunVerdict, RunView};
-use crate::verdict::NoFinding;
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time, survey_path};
 use model::explanation::{Cause, TimePart};
 use model::{Bytes, Evidence, Finding};
@@ -54,27 +54,22 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let whole = run.write_wait_ns().unwrap_or(ns);
     let small = syncs(run).filter(Syncs::are_small);
     let Some(syncs) = small.filter(|_| run.hurts(ns) && run.hurts(whole)) else {
-        return if run.hurts(ns) {
-            Err(NoFinding::Nothing)
-        } else {
-            Err(NoFinding::Cleared(measured))
-        };
+        return clear(Some(measured).filter(|_| !run.hurts(ns)));
     };
-    let place = syncs.traffic.place();
+    let traffic = syncs.traffic;
     let claim = format!(
-        "Waited {} for small synchronous writes to {place}: {} of {} each",
+        "Waited {} for small synchronous writes to {}: {} of {} each",
         long_time(ns as f64),
+        traffic.place(),
         count(syncs.times),
         Bytes(syncs.bytes_each as u64),
     );
-    let mut evidence = vec![measured];
-    evidence.extend(syncs.flushes.clone());
-    evidence.extend(syncs.traffic.evidence.iter().cloned());
-    let confirm = syncs.traffic.mount.map(survey_path);
-    let grade = run.part_grade(TimePart::Flush);
-    let finding = Finding::new(grade, claim, evidence).remedy(
-        "Put more into each sync (larger transactions, fewer fsync calls), or the log on a device \
-         with a protected write cache. Risk: what is not synced is lost in a crash.",
-    );
-    Ok(Cause::new(Some(ns), Finding { confirm, ..finding }))
+    let finding = Finding::new(run.part_grade(TimePart::Flush), claim, [measured])
+        .and(syncs.flushes)
+        .and(traffic.evidence)
+        .remedy(
+            "Put more into each sync (larger transactions, fewer fsync calls), or the log on a \
+             device with a protected write cache. Risk: what is not synced is lost in a crash.",
+        );
+    Ok(Cause::new(Some(ns), Finding { confirm: traffic.mount.map(survey_path), ..finding }))
 }

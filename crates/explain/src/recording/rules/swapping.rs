@@ -9,7 +9,7 @@ use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, list, long_time};
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::{Evidence, Finding, Grade};
+use model::{Finding, Grade};
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let swap = swapped(run).ok_or(NoFinding::Nothing)?;
@@ -26,15 +26,12 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         count(swap.ins),
         count(swap.outs),
     );
-    let mut evidence: Vec<Evidence> = run.part_evidence(TimePart::SwapIn).into_iter().collect();
-    evidence.extend(swap.evidence);
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(grade, claim, evidence).remedy(
+    let finding =
+        Finding::new(grade, claim, run.part_evidence(TimePart::SwapIn)).and(swap.evidence).remedy(
             "More memory, or less use of it; where that cannot be, compressed RAM before the \
              swap device. Risk: compression takes processor time and some of the memory.",
-        ),
-    ))
+        );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// The wait for pages in both directions.

@@ -9,7 +9,7 @@ use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time, percent};
 use model::explanation::Cause;
-use model::{Evidence, Finding, Grade};
+use model::{Finding, Grade};
 
 /// The least share of requests that fell back. Picked: most of them.
 const LEAST_SHARE_FELL: f64 = 0.5;
@@ -50,16 +50,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         percent(share),
         long_time(ns as f64),
     );
-    let mut evidence: Vec<Evidence> = measured.into_iter().collect();
-    evidence.extend(run.grown("vmstat.thp_fault_alloc"));
-    evidence.push(touched.evidence());
-    evidence.extend(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]));
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence)
-            .remedy(remedy(run, fell))
-            .confirm("terrace measure memlat"),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, measured)
+        .and(run.grown("vmstat.thp_fault_alloc"))
+        .and([touched.evidence()])
+        .and(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]))
+        .remedy(remedy(run, fell))
+        .confirm("terrace measure memlat");
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// A group that is full needs room; otherwise memory is in pieces.

@@ -52,13 +52,11 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let most = run.max("vmstat.nr_dirty");
     evidence.extend(most.map(|most| run.evidence("vmstat.nr_dirty", most as f64)));
     evidence.extend(device.evidence);
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
-            "Start writing earlier: a smaller vm.dirty_background_bytes. Risk: data that is soon \
-             overwritten is then written in vain.",
-        ),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Start writing earlier: a smaller vm.dirty_background_bytes. Risk: data that is soon \
+         overwritten is then written in vain.",
+    );
+    Ok(Cause::new(Some(ns), finding))
 }
 
 /// The time in samples with enough dirty data and an idle device.

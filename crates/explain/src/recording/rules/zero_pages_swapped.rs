@@ -34,11 +34,9 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     );
     let mut evidence = swap.evidence;
     evidence.extend(run.part_evidence(TimePart::DirectReclaim));
-    Ok(Cause::new(
-        Some(ns),
-        Finding::new(Grade::Inferred, claim, evidence).remedy(
-            "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
-             none for what is never written.",
-        ),
-    ))
+    let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(
+        "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
+         none for what is never written.",
+    );
+    Ok(Cause::new(Some(ns), finding))
 }
