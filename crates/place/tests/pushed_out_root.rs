@@ -253,7 +253,7 @@ fn a_file_in_use_stays_and_says_so() {
     std::fs::write(&path, vec![1; 2 * MIB as usize]).unwrap();
     let file = File::open(&path).unwrap();
     file.sync_all().unwrap();
-    let mapped = sys::file::Mapped::random(&file).unwrap();
+    let mapped = sys::file::MappedFile::random(&file).unwrap();
     let touched = (0..mapped.len()).step_by(4096);
     assert!(touched.map(|at| mapped.byte(at)).all(|byte| byte == Some(1)));
     let evicted = evict::evict(&Root::system(), &EvictTarget::Path(path)).unwrap();

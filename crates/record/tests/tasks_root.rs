@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
-use sys::orphans::Reaper;
+use sys::parent::Reaper;
 use sys::spawn::Gated;
 use sys::wait::{reap_orphans, try_wait, wait};
 use testkit::{TempDir, skip};

@@ -8,6 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::process::{Capability, has_capability};
+use rustix::process::{getpriority_process, setpriority_process};
 
 /// `IOPRIO_WHO_PROCESS` of linux/ioprio.h; with the number 0 it is the calling thread.
 const WHO_THREAD: libc::c_int = 1;
@@ -19,7 +20,7 @@ const IDLE: libc::c_long = 3 << 13;
 /// here, 200 ms at 19 (weight 15), 1 s in the class `SCHED_IDLE` (weight 3). Seen with two busy
 /// processors and Linux 6.18, a program that needed its memory meanwhile waited for a page up to
 /// 73 ms beside an ordinary restore, 160 ms at 10, 749 ms at 19.
-const NICE: libc::c_int = 10;
+const NICE: i32 = 10;
 
 /// While this lives, the calling thread gives way to all others; what was set before comes back on
 /// drop, which must be in the same thread.
@@ -27,7 +28,7 @@ const NICE: libc::c_int = 10;
 pub struct Background {
     class_before: libc::c_long,
     /// `None` where it was left as it was.
-    nice_before: Option<libc::c_int>,
+    nice_before: Option<i32>,
     /// A raw pointer keeps the value in its thread.
     _thread: std::marker::PhantomData<*const ()>,
 }
@@ -68,14 +69,12 @@ fn set_class(priority: libc::c_long) -> bool {
 }
 
 /// The nice value of the calling thread: Linux has one for each. It cannot fail for one's own.
-fn nice() -> libc::c_int {
-    // SAFETY: takes numbers; 0 is the calling thread.
-    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+fn nice() -> i32 {
+    getpriority_process(None).unwrap_or(0)
 }
 
-fn set_nice(nice: libc::c_int) -> bool {
-    // SAFETY: takes numbers; 0 is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+fn set_nice(nice: i32) -> bool {
+    setpriority_process(None, nice).is_ok()
 }
 
 #[cfg(test)]

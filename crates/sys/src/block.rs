@@ -3,15 +3,14 @@
 //! The facts need no more than a descriptor open for reading. Settings of the device are in sysfs
 //! and belong to `machine`.
 
-use crate::error::{Result, check};
+use crate::error::{Result, check, failed};
+use rustix::fs::{ioctl_blksszget, major, minor};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
 /// `BLKGETSIZE64`, from linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
-/// `BLKSSZGET`, from linux/fs.h.
-const BLKSSZGET: libc::c_ulong = 0x1268;
 /// `BLKDISCARD`, from linux/fs.h.
 const BLKDISCARD: libc::c_ulong = 0x1277;
 
@@ -32,11 +31,7 @@ pub fn size_bytes(file: &File) -> Result<u64> {
 /// # Errors
 /// `Unsupported` if `file` is not a block device.
 pub fn logical_block_bytes(file: &File) -> Result<u32> {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: this ioctl stores one `int`; `bytes` is live and writable.
-    let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET as _, &raw mut bytes) };
-    check("read the block size of the block device", answer)?;
-    Ok(bytes.unsigned_abs())
+    ioctl_blksszget(file).map_err(failed("read the block size of the block device"))
 }
 
 /// Tells the device that the content of a range is not needed; what a read of it returns is
@@ -55,7 +50,7 @@ pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
 /// (`MetadataExt::dev`, `rdev`).
 #[must_use]
 pub fn device_numbers(device: u64) -> (u32, u32) {
-    (libc::major(device), libc::minor(device))
+    (major(device), minor(device))
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 //! a printed chain of causes never says the same thing twice.
 
 use model::device::DeviceError;
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The result of every call in this crate.
@@ -161,6 +163,18 @@ pub fn plain_reason(error: &io::Error) -> String {
         }
         _ => text.to_owned(),
     }
+}
+
+/// Makes the [`Error`] of an operation from an error number, for `map_err`.
+pub(crate) fn failed(operation: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::new(operation, errno.into())
+}
+
+/// The descriptor that a system call answered with, or the [`Error`] of its -1.
+pub(crate) fn owned(operation: &'static str, answer: libc::c_long) -> Result<OwnedFd> {
+    let descriptor = check(operation, answer as libc::c_int)?;
+    // SAFETY: the kernel has just given this descriptor, which has no other owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 /// Turns the -1 of a C call into an [`Error`].

@@ -17,16 +17,24 @@ mod unnoticed;
 
 pub use holes::next_data;
 pub use input::{examine_input, open_input};
-pub use mapped::Mapped;
+pub use mapped::MappedFile;
 pub use replace::{Durability, FileMode, TempFile, replace};
+/// What will be done with a range, as a hint to the page cache.
+pub use rustix::fs::Advice as CacheAdvice;
 pub use scratch::Scratch;
 pub use system::{FileSystem, file_system, file_system_of};
 pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
-use crate::error::{Error, ErrorKind, Result, check, count};
+use crate::error::{Error, ErrorKind, Result, count, failed};
 use model::device::Alignment;
+use rustix::fs::{
+    AtFlags, FallocateFlags, OFlags, StatxFlags, fadvise, fallocate, fcntl_getfl, fcntl_setfl,
+    statx,
+};
+use rustix::io::retry_on_intr;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -35,24 +43,7 @@ use std::path::Path;
 /// `RWF_DONTCACHE` (Linux 6.14): buffered, but the pages leave the cache afterwards.
 const RWF_DONTCACHE: libc::c_int = 0x80;
 /// `STATX_DIO_READ_ALIGN` (Linux 6.15): a finer alignment for reads than for writes.
-const STATX_DIO_READ_ALIGN: libc::c_uint = 0x0002_0000;
-/// `STATX_DIOALIGN` (Linux 6.1).
-const STATX_DIOALIGN: libc::c_uint = 0x2000;
-
-/// What will be done with a range, as a hint to the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CacheAdvice {
-    /// No special pattern.
-    Normal,
-    /// Random order: no read-ahead.
-    Random,
-    /// In order: more read-ahead.
-    Sequential,
-    /// Not soon: clean pages of the range leave the cache.
-    DontNeed,
-    /// Soon: reading starts now.
-    WillNeed,
-}
+const DIO_READ_ALIGN: StatxFlags = StatxFlags::from_bits_retain(0x0002_0000);
 
 /// Opens a regular file, directory or block device for reading, direct if asked. Never
 /// waits on a FIFO, never opens a character device, never takes a controlling terminal.
@@ -78,7 +69,7 @@ pub fn open_read(path: &Path, direct: bool) -> Result<File> {
 
 /// Lets requests on an open file wait again, after a careful open.
 pub(crate) fn clear_nonblocking(file: &File) -> Result<()> {
-    set_flag(file, libc::O_NONBLOCK, false)
+    set_flag(file, OFlags::NONBLOCK, false)
 }
 
 /// Switches direct I/O on or off for this open file description and all its duplicates.
@@ -86,7 +77,7 @@ pub(crate) fn clear_nonblocking(file: &File) -> Result<()> {
 /// # Errors
 /// `Unsupported` if the file system refuses it.
 pub fn set_direct(file: &File, on: bool) -> Result<()> {
-    set_flag(file, libc::O_DIRECT, on).map_err(|error| direct_refusal(error, on))
+    set_flag(file, OFlags::DIRECT, on).map_err(|error| direct_refusal(error, on))
 }
 
 /// Whether reads and writes of this opening go past the page cache (`O_DIRECT`).
@@ -94,7 +85,7 @@ pub fn set_direct(file: &File, on: bool) -> Result<()> {
 /// # Errors
 /// None in practice; the descriptor is open.
 pub fn is_direct(file: &File) -> Result<bool> {
-    Ok(flags(file)? & libc::O_DIRECT != 0)
+    Ok(flags(file)?.contains(OFlags::DIRECT))
 }
 
 /// Reserves the first `bytes` bytes on the device and makes the file at least that long.
@@ -103,10 +94,8 @@ pub fn is_direct(file: &File) -> Result<bool> {
 /// `NoSpace` if it does not fit; `Unsupported` where the file system cannot reserve.
 pub fn allocate(file: &File, bytes: u64) -> Result<()> {
     const OPERATION: &str = "allocate space";
-    let length = signed(OPERATION, bytes)?;
-    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    count(OPERATION, || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } as isize)
-        .map(drop)
+    signed(OPERATION, bytes)?;
+    retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(failed(OPERATION))
 }
 
 /// Waits until the file's data, and what is needed to find it, is on the device.
@@ -125,12 +114,10 @@ pub fn sync_data(file: &File) -> Result<()> {
 /// `Unsupported` where the file system has no holes.
 pub fn punch_hole(file: &File, range: Range<u64>) -> Result<()> {
     const OPERATION: &str = "discard";
-    let offset = signed(OPERATION, range.start)?;
-    let length = signed(OPERATION, range.end.saturating_sub(range.start))?;
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    count(OPERATION, || unsafe { libc::fallocate(file.as_raw_fd(), mode, offset, length) as isize })
-        .map(drop)
+    let (offset, bytes) = (range.start, range.end.saturating_sub(range.start));
+    signed(OPERATION, offset.max(bytes))?;
+    let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    retry_on_intr(|| fallocate(file, mode, offset, bytes)).map_err(failed(OPERATION))
 }
 
 /// Starts writing the dirty pages of a range; does not wait and promises no durability.
@@ -160,20 +147,8 @@ pub fn sync_range_wait(file: &File, offset: u64, bytes: u64) -> Result<()> {
 /// `Invalid` for pipes and ranges beyond any file.
 pub fn advise(file: &File, offset: u64, bytes: u64, advice: CacheAdvice) -> Result<()> {
     const OPERATION: &str = "advise the page cache";
-    let number = match advice {
-        CacheAdvice::Normal => libc::POSIX_FADV_NORMAL,
-        CacheAdvice::Random => libc::POSIX_FADV_RANDOM,
-        CacheAdvice::Sequential => libc::POSIX_FADV_SEQUENTIAL,
-        CacheAdvice::DontNeed => libc::POSIX_FADV_DONTNEED,
-        CacheAdvice::WillNeed => libc::POSIX_FADV_WILLNEED,
-    };
-    let (offset, bytes) = (signed(OPERATION, offset)?, signed(OPERATION, bytes)?);
-    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    match unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, bytes, number) } {
-        0 => Ok(()),
-        // This call answers with the number instead of setting errno.
-        error => Err(Error::new(OPERATION, io::Error::from_raw_os_error(error))),
-    }
+    signed(OPERATION, offset.max(bytes))?;
+    fadvise(file, offset, NonZeroU64::new(bytes), advice).map_err(failed(OPERATION))
 }
 
 /// What direct I/O on `file` must be aligned to, 0 for a file without direct I/O; `None` if the
@@ -182,30 +157,14 @@ pub fn advise(file: &File, offset: u64, bytes: u64, advice: CacheAdvice) -> Resu
 /// # Errors
 /// Only where a filter forbids `statx`.
 pub fn direct_alignment(file: &File) -> Result<Option<Alignment>> {
-    let mut stat = std::mem::MaybeUninit::<libc::statx>::zeroed();
-    // SAFETY: the empty path is a terminated constant, `stat` is room for the answer.
-    let answer = unsafe {
-        libc::statx(
-            file.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            STATX_DIOALIGN | STATX_DIO_READ_ALIGN,
-            stat.as_mut_ptr(),
-        )
-    };
-    check("examine the file", answer)?;
-    // SAFETY: the call filled it; zero, where it did not, is valid for every field.
-    let stat = unsafe { stat.assume_init() };
-    let reported = |mask| stat.stx_mask & mask != 0;
+    let wanted = StatxFlags::DIOALIGN | DIO_READ_ALIGN;
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, wanted).map_err(failed("examine the file"))?;
+    let reported = |mask: StatxFlags| stat.stx_mask & mask.bits() != 0;
     let write = stat.stx_dio_offset_align;
-    // musl's structure does not have the field yet.
-    #[cfg(target_env = "gnu")]
-    let read = Some(stat.stx_dio_read_offset_align);
-    #[cfg(not(target_env = "gnu"))]
-    let read: Option<u32> = None;
-    let read = read.filter(|bytes| *bytes > 0 && reported(STATX_DIO_READ_ALIGN));
-    Ok(reported(STATX_DIOALIGN).then(|| Alignment {
-        read: read.unwrap_or(write),
+    let read = stat.stx_dio_read_offset_align;
+    let is_read_known = read > 0 && reported(DIO_READ_ALIGN);
+    Ok(reported(StatxFlags::DIOALIGN).then_some(Alignment {
+        read: if is_read_known { read } else { write },
         write,
         memory: stat.stx_dio_mem_align,
     }))
@@ -273,18 +232,15 @@ fn refuse_special(metadata: &std::fs::Metadata) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file or block device"))
 }
 
-fn set_flag(file: &File, flag: libc::c_int, on: bool) -> Result<()> {
-    let flags = flags(file)?;
-    let wanted = if on { flags | flag } else { flags & !flag };
-    // SAFETY: takes a descriptor and a number.
-    check("change the file's mode", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, wanted) })
-        .map(drop)
+fn set_flag(file: &File, flag: OFlags, on: bool) -> Result<()> {
+    let mut flags = flags(file)?;
+    flags.set(flag, on);
+    fcntl_setfl(file, flags).map_err(failed("change the file's mode"))
 }
 
 /// The status flags of an opening.
-fn flags(file: &File) -> Result<libc::c_int> {
-    // SAFETY: takes a descriptor; touches no memory of ours.
-    check("read the file's mode", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
+fn flags(file: &File) -> Result<OFlags> {
+    fcntl_getfl(file).map_err(failed("read the file's mode"))
 }
 
 /// EINVAL to `O_DIRECT` is how a file system says that it has none.

@@ -4,9 +4,12 @@
 //! each other too, and a child that was forked shares it until it executes something. Nothing
 //! here makes, reads or removes the file.
 
-use crate::error::{ErrorKind, Result, check};
+use crate::error::{Result, failed};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
-use std::os::fd::AsRawFd;
+
+const OPERATION: &str = "lock a file";
 
 /// How a file is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +25,11 @@ pub enum LockMode {
 /// # Errors
 /// `Unsupported` or `Other` on file systems that have no locks.
 pub fn take(file: &File, mode: LockMode) -> Result<()> {
-    loop {
-        match apply(file, number(mode)) {
-            Err(error) if error.kind == ErrorKind::Interrupted => {}
-            answer => return answer,
-        }
-    }
+    let operation = match mode {
+        LockMode::Shared => FlockOperation::LockShared,
+        LockMode::Exclusive => FlockOperation::LockExclusive,
+    };
+    retry_on_intr(|| flock(file, operation)).map_err(failed(OPERATION))
 }
 
 /// Locks `file` if that needs no waiting; whether it is locked now.
@@ -35,10 +37,14 @@ pub fn take(file: &File, mode: LockMode) -> Result<()> {
 /// # Errors
 /// As [`take`].
 pub fn try_take(file: &File, mode: LockMode) -> Result<bool> {
-    match apply(file, number(mode) | libc::LOCK_NB) {
+    let operation = match mode {
+        LockMode::Shared => FlockOperation::NonBlockingLockShared,
+        LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+    };
+    match flock(file, operation) {
         Ok(()) => Ok(true),
-        Err(error) if error.number() == Some(libc::EWOULDBLOCK) => Ok(false),
-        Err(error) => Err(error),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(errno) => Err(failed(OPERATION)(errno)),
     }
 }
 
@@ -47,20 +53,7 @@ pub fn try_take(file: &File, mode: LockMode) -> Result<bool> {
 /// # Errors
 /// None on Linux for a file that could be locked.
 pub fn release(file: &File) -> Result<()> {
-    apply(file, libc::LOCK_UN)
-}
-
-fn number(mode: LockMode) -> libc::c_int {
-    match mode {
-        LockMode::Shared => libc::LOCK_SH,
-        LockMode::Exclusive => libc::LOCK_EX,
-    }
-}
-
-fn apply(file: &File, operation: libc::c_int) -> Result<()> {
-    // SAFETY: takes an open descriptor, which `file` keeps open, and a number.
-    let answer = unsafe { libc::flock(file.as_raw_fd(), operation) };
-    check("lock a file", answer).map(drop)
+    flock(file, FlockOperation::Unlock).map_err(failed(OPERATION))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! granted is not known here; `machine::smaps` reads that.
 
 use crate::error::{Error, ErrorKind, Result, check};
+use crate::region::Region;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -37,9 +38,8 @@ pub struct Mapping {
     bytes: usize,
     /// What is mapped: `bytes` rounded up to whole pages of the kind.
     mapped_bytes: usize,
-    /// The reserved range around it, guards included.
-    reserved_start: NonNull<u8>,
-    reserved_bytes: usize,
+    /// The range around it, guards included; unmapped on drop.
+    _reserved: Region,
 }
 
 // SAFETY: the mapping is owned by this value alone and memory is not tied to a thread.
@@ -66,14 +66,13 @@ impl Mapping {
         let mapped_bytes = bytes.checked_next_multiple_of(page).ok_or_else(too_large)?;
         // Room to align, and one huge page more: the rest of it is the guard behind.
         let reserved_bytes = mapped_bytes.checked_add(3 * HUGE_PAGE_BYTES).ok_or_else(too_large)?;
-        let reserved_start = reserve(reserved_bytes)?;
+        let reserved = Region::reserve(reserved_bytes)?;
         // At least one page stays in front as a guard: start from the second byte.
-        let offset = (reserved_start.addr().get() + 1).next_multiple_of(HUGE_PAGE_BYTES)
-            - reserved_start.addr().get();
+        let first = reserved.start().addr().get();
+        let offset = (first + 1).next_multiple_of(HUGE_PAGE_BYTES) - first;
         // SAFETY: `offset` is at most one huge page, within the reservation.
-        let start = unsafe { reserved_start.add(offset) };
-        // From here on `Drop` gives the reservation back, also on error.
-        let mapping = Self { start, bytes, mapped_bytes, reserved_start, reserved_bytes };
+        let start = unsafe { reserved.start().add(offset) };
+        let mapping = Self { start, bytes, mapped_bytes, _reserved: reserved };
         mapping.back(pages)?;
         Ok(mapping)
     }
@@ -214,14 +213,6 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the reservation is owned by this value and no reference to it outlives it. It
-        // cannot fail for a range that was mapped; if it did, the memory would merely stay.
-        unsafe { libc::munmap(self.reserved_start.as_ptr().cast(), self.reserved_bytes) };
-    }
-}
-
 /// A zeroed buffer at a multiple of 4,096 bytes, for direct I/O.
 #[derive(Debug)]
 pub struct AlignedBuffer(Mapping);
@@ -248,26 +239,6 @@ impl DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.0.as_mut_slice()
     }
-}
-
-/// Takes address space without memory behind it.
-fn reserve(bytes: usize) -> Result<NonNull<u8>> {
-    const OPERATION: &str = "reserve address space";
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-    let got = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_NONE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    if got == libc::MAP_FAILED {
-        return Err(Error::last(OPERATION));
-    }
-    NonNull::new(got.cast()).ok_or_else(|| Error::invalid(OPERATION, "the kernel chose address 0"))
 }
 
 /// EINVAL to a known advice on a valid range means that the kernel does not have it.

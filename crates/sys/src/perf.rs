@@ -16,8 +16,7 @@ pub use holder::{Holder, wait_until_left};
 pub use record::{Record, Sample, Switch, Task};
 pub use ring::Ring;
 
-use crate::error::{Error, Result, check};
-use crate::tracefs::owned;
+use crate::error::{Error, Result, check, owned};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;

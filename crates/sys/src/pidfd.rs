@@ -3,8 +3,9 @@
 //! Owns `pidfd_open`. The descriptor becomes readable when the process ends, whoever its
 //! parent is, so any process can be waited for with [`crate::poll`].
 
-use crate::error::{Error, Result};
-use std::os::fd::{FromRawFd, OwnedFd};
+use crate::error::{Error, Result, failed};
+use rustix::process::{Pid, PidfdFlags};
+use std::os::fd::OwnedFd;
 
 /// A descriptor of the process `pid`, readable once it has ended; close-on-exec.
 ///
@@ -13,16 +14,11 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// process has, `Unsupported` before Linux 5.3.
 pub fn open(pid: u32) -> Result<OwnedFd> {
     const OPERATION: &str = "watch the process";
-    let number = libc::pid_t::try_from(pid)
-        .map_err(|_| Error::invalid(OPERATION, "no process has such a number"))?;
-    // SAFETY: takes two numbers; touches no memory of ours.
-    let answer = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
-    let descriptor = libc::c_int::try_from(answer).unwrap_or(-1);
-    if descriptor < 0 {
-        return Err(Error::last(OPERATION));
-    }
-    // SAFETY: the call succeeded, so the descriptor is open and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    let number = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| Error::invalid(OPERATION, "no process has such a number"))?;
+    rustix::process::pidfd_open(number, PidfdFlags::empty()).map_err(failed(OPERATION))
 }
 
 #[cfg(test)]

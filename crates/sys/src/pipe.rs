@@ -1,10 +1,17 @@
-//! An anonymous pipe of a chosen capacity.
-//!
-//! Used to copy memory the way two processes would. Both ends close on exec and on drop.
+//! An anonymous pipe, also one of a chosen capacity, which copies memory the way two processes
+//! would. Both ends close on exec and on drop.
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result, failed};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::OwnedFd;
+
+const OPERATION: &str = "make a pipe";
+
+/// A pipe as (reading end, writing end).
+pub(crate) fn make() -> Result<(OwnedFd, OwnedFd)> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(failed(OPERATION))
+}
 
 /// A pipe as (reading end, writing end) that holds at least `capacity` bytes.
 ///
@@ -12,18 +19,10 @@ use std::os::fd::{AsRawFd, FromRawFd};
 /// `Denied` beyond `/proc/sys/fs/pipe-max-size` without CAP_SYS_RESOURCE; `Invalid` for a
 /// capacity that no pipe can have.
 pub fn pair(capacity: usize) -> Result<(File, File)> {
-    const OPERATION: &str = "make a pipe";
-    let mut ends = [-1; 2];
-    // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check(OPERATION, unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the call succeeded, so both are open and have no other owner.
-    let (reader, writer) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
-    let wanted = libc::c_int::try_from(capacity)
-        .map_err(|_| Error::invalid(OPERATION, "the capacity is too large"))?;
-    // SAFETY: takes an open descriptor and a number; touches no memory of ours.
-    let got = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_SETPIPE_SZ, wanted) };
-    check("set the capacity of a pipe", got)?;
-    Ok((reader, writer))
+    let (reader, writer) = make()?;
+    i32::try_from(capacity).map_err(|_| Error::invalid(OPERATION, "the capacity is too large"))?;
+    fcntl_setpipe_size(&writer, capacity).map_err(failed("set the capacity of a pipe"))?;
+    Ok((reader.into(), writer.into()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns `ppoll`. Allocates nothing, so that a sampler may wait here between two samples; a
 //! signal that arrives ends the wait early, which looks the same as its time being over.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Which of `sources` can be read, or were closed at their other end, after at most
@@ -31,10 +32,10 @@ pub fn readable<const N: usize>(
 /// report of an end again and again.
 #[must_use]
 pub fn is_hung_up(source: BorrowedFd<'_>) -> bool {
-    let mut asked = libc::pollfd { fd: source.as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: `asked` is one live entry that the call may write to; it does not wait.
-    let count = unsafe { libc::poll(&raw mut asked, 1, 0) };
-    count > 0 && asked.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0
+    let mut asked = [PollFd::from_borrowed_fd(source, PollFlags::empty())];
+    let at_once = Timespec::default();
+    let is_gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    poll(&mut asked, Some(&at_once)).is_ok() && asked[0].revents().intersects(is_gone)
 }
 
 fn timespec(ns: u64) -> libc::timespec {

@@ -3,7 +3,7 @@
 //! Capabilities are asked of the kernel, not guessed from the user number: root in a
 //! container often has few of them.
 
-use crate::error::{Result, check};
+use crate::error::{Result, check, failed};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -27,23 +27,6 @@ pub enum Capability {
     Perfmon = 38,
 }
 
-/// The version of the capability calls with 64 bits; `_LINUX_CAPABILITY_VERSION_3`.
-const CAPABILITY_VERSION: u32 = 0x2008_0522;
-
-#[repr(C)]
-struct CapabilityHeader {
-    version: u32,
-    pid: i32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct CapabilityWords {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
 /// Names the calling thread after the file of this program: a process that was started by
 /// `/proc/self/exe` is called "exe" otherwise.
 ///
@@ -56,23 +39,19 @@ pub fn take_own_name() -> Result<()> {
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
     // A file name has no zero byte. The kernel cuts it at 15 bytes.
     let name = CString::new(name).unwrap_or_default();
-    // SAFETY: reads the string, which ends with a zero and lives during the call.
-    let answer = unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-    check("take this program's name", answer).map(drop)
+    rustix::thread::set_name(&name).map_err(failed("take this program's name"))
 }
 
 /// The effective user number; 0 is root.
 #[must_use]
 pub fn effective_uid() -> u32 {
-    // SAFETY: takes nothing, touches no memory, cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// The effective group number.
 #[must_use]
 pub fn effective_gid() -> u32 {
-    // SAFETY: takes nothing, touches no memory, cannot fail.
-    unsafe { libc::getegid() }
+    rustix::process::getegid().as_raw()
 }
 
 /// Makes this process that user's for good, with no other group than `gid`.
@@ -92,22 +71,14 @@ pub fn become_user(uid: u32, gid: u32) -> Result<()> {
 /// Whether the calling thread has `capability` in effect; false also if it cannot be read.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {
-    let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
-    let mut words = [CapabilityWords::default(); 2];
-    // SAFETY: both structures have the kernel's layout for this version, which writes two
-    // sets of words; both are live and writable for the whole call.
-    let answer = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, words.as_mut_ptr()) };
-    let number = capability as usize;
-    answer == 0 && words[number / 32].effective >> (number % 32) & 1 == 1
+    rustix::thread::capabilities(None)
+        .is_ok_and(|sets| sets.effective.bits() >> capability as u32 & 1 == 1)
 }
 
 /// Bytes in a base page.
 #[must_use]
 pub fn page_bytes() -> usize {
-    // SAFETY: takes a number, touches no memory of ours.
-    let answer = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    // The C library never fails here; 4 KiB is what x86-64 has.
-    usize::try_from(answer).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
+    rustix::param::page_size()
 }
 
 #[cfg(test)]

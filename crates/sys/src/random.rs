@@ -3,7 +3,9 @@
 //! Not a generator: callers expand the seed themselves and record it, so that a failing
 //! run can be repeated.
 
-use crate::error::{Error, Result, count};
+use crate::error::{Error, Result, failed};
+use rustix::io::retry_on_intr;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 /// 64 random bits from `getrandom`.
 ///
@@ -12,10 +14,8 @@ use crate::error::{Error, Result, count};
 pub fn seed() -> Result<u64> {
     const OPERATION: &str = "draw a random seed";
     let mut bytes = [0u8; 8];
-    // SAFETY: `bytes` is a live, writable buffer of the length given.
-    let drawn =
-        count(OPERATION, || unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) })?;
-    if drawn != bytes.len() {
+    let drawn = retry_on_intr(|| getrandom(&mut bytes, GetRandomFlags::empty()));
+    if drawn.map_err(failed(OPERATION))? != bytes.len() {
         return Err(Error::new(OPERATION, std::io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(u64::from_ne_bytes(bytes))

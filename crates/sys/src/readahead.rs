@@ -27,8 +27,8 @@ pub fn readahead(file: &File, offset: u64, bytes: u64) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::MappedFile;
     use crate::file::{CacheAdvice, advise, read_at, sync_data};
-    use crate::window::Window;
     use testkit::TempDir;
 
     #[test]
@@ -40,7 +40,7 @@ mod tests {
         sync_data(&file).unwrap();
         advise(&file, 0, 0, CacheAdvice::DontNeed).unwrap();
         let resident = |offset| {
-            let window = Window::map(&file, offset, STEP_BYTES).unwrap();
+            let window = MappedFile::part(&file, offset, STEP_BYTES).unwrap();
             window.resident().unwrap().iter().all(|there| *there)
         };
         if resident(STEP_BYTES) {

@@ -4,8 +4,10 @@
 //! Nothing here is inherited by a child. Both are requests that many users are refused; the
 //! caller says so and goes on.
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result, check, failed};
 use crate::process::{Capability, has_capability};
+use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use rustix::process::{Resource, getrlimit};
 
 /// Low among the realtime priorities, below the kernel's own threads (50 and above), above
 /// everything that shares the processor fairly.
@@ -35,10 +37,7 @@ pub fn realtime(priority: u8) -> Result<()> {
 
 /// Whether a thread with a realtime priority is killed once it has run for a time without a sleep.
 fn has_realtime_limit() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
-    unsafe { libc::getrlimit(libc::RLIMIT_RTTIME, &raw mut limit) };
-    limit.rlim_cur != libc::RLIM_INFINITY
+    getrlimit(Resource::Rttime).current.is_some()
 }
 
 /// Gives the calling thread back its fair share only.
@@ -60,12 +59,11 @@ pub fn ordinary() -> Result<()> {
 /// # Errors
 /// `Denied` or `NoMemory` where the limit on locked memory is too small.
 pub fn lock_memory() -> Result<()> {
-    let mut flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
+    let mut flags = MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT;
     if has_capability(Capability::IpcLock) {
-        flags |= libc::MCL_FUTURE;
+        flags |= MlockAllFlags::FUTURE;
     }
-    // SAFETY: takes a number; pages may move in, none is changed or taken away.
-    check("lock memory", unsafe { libc::mlockall(flags) }).map(drop)
+    mlockall(flags).map_err(failed("lock memory"))
 }
 
 /// Takes [`lock_memory`] back.
@@ -73,8 +71,7 @@ pub fn lock_memory() -> Result<()> {
 /// # Errors
 /// None on Linux.
 pub fn unlock_memory() -> Result<()> {
-    // SAFETY: takes nothing; unlocked pages keep their contents.
-    check("unlock memory", unsafe { libc::munlockall() }).map(drop)
+    munlockall().map_err(failed("unlock memory"))
 }
 
 /// CPU time that the calling thread has used; exact, unlike that of [`crate::usage`], which

@@ -4,26 +4,23 @@
 //! The idea: both are the kernel's tmpfs. A file system that was made by `fsopen` and is mounted
 //! nowhere changes nothing that others see, and is gone with the last descriptor.
 
-use crate::error::{Result, check};
-use std::ffi::CStr;
+use crate::error::{Result, failed};
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, openat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen,
+};
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-/// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`, from linux/mount.h.
-const CLOSE_ON_EXEC: libc::c_uint = 1;
-/// `FSCONFIG_SET_STRING`.
-const SET_STRING: libc::c_uint = 1;
-/// `FSCONFIG_CMD_CREATE`.
-const CREATE: libc::c_uint = 6;
+use std::os::fd::OwnedFd;
 
 /// An empty file of shared memory, readable and writable; its memory is free again on drop.
 ///
 /// # Errors
 /// `Unsupported` where the kernel has no such files.
 pub fn file() -> Result<File> {
-    // SAFETY: the name is a terminated constant; the call only reads it.
-    let answer = unsafe { libc::memfd_create(c"terrace".as_ptr(), libc::MFD_CLOEXEC) };
-    owned("make a file of shared memory", answer).map(File::from)
+    memfd_create(c"terrace", MemfdFlags::CLOEXEC)
+        .map(File::from)
+        .map_err(failed("make a file of shared memory"))
 }
 
 /// An empty file on a RAM disk of `bytes` bytes that is mounted nowhere and takes huge pages
@@ -34,42 +31,25 @@ pub fn file() -> Result<File> {
 /// huge pages for RAM disks.
 pub fn huge_file(bytes: u64) -> Result<File> {
     const OPERATION: &str = "make a RAM disk of huge pages";
-    // SAFETY: the name is a terminated constant; the call only reads it.
-    let answer = unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), CLOSE_ON_EXEC) };
-    let context = owned(OPERATION, answer as libc::c_int)?;
-    let size = std::ffi::CString::new(bytes.to_string()).unwrap_or_default();
-    configure(&context, SET_STRING, Some((c"size", &size)))?;
-    configure(&context, SET_STRING, Some((c"huge", c"always")))?;
-    configure(&context, CREATE, None)?;
-    // SAFETY: takes a descriptor and numbers.
-    let answer = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOSE_ON_EXEC, 0) };
-    let mount = owned(OPERATION, answer as libc::c_int)?;
-    let flags = libc::O_TMPFILE | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC;
-    // SAFETY: the path is a terminated constant; the call only reads it.
-    let answer = unsafe { libc::openat(mount.as_raw_fd(), c".".as_ptr(), flags, 0o600) };
-    owned(OPERATION, answer).map(File::from)
+    let size = bytes.to_string();
+    let options = [("size", size.as_str()), ("huge", "always")];
+    let mount = mount_detached("tmpfs", &options).map_err(failed(OPERATION))?;
+    let flags = OFlags::TMPFILE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    openat(mount, ".", flags, Mode::RUSR | Mode::WUSR).map(File::from).map_err(failed(OPERATION))
 }
 
-fn configure(context: &OwnedFd, command: libc::c_uint, set: Option<(&CStr, &CStr)>) -> Result<()> {
-    let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
-    // SAFETY: both texts are terminated or null, live across the call, and only read.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_fsconfig,
-            context.as_raw_fd(),
-            command,
-            pointer(set.map(|(key, _)| key)),
-            pointer(set.map(|(_, value)| value)),
-            0,
-        )
-    };
-    check("set up a RAM disk of huge pages", answer as libc::c_int).map(drop)
-}
-
-fn owned(operation: &'static str, answer: libc::c_int) -> Result<OwnedFd> {
-    let descriptor = check(operation, answer)?;
-    // SAFETY: the kernel gave this descriptor a moment ago and it has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+/// Mounts a file system without attaching it to the tree: it goes away with this descriptor and
+/// those below it.
+pub(crate) fn mount_detached(
+    fs_type: &str,
+    options: &[(&str, &str)],
+) -> rustix::io::Result<OwnedFd> {
+    let context = fsopen(fs_type, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        fsconfig_set_string(&context, *key, *value)?;
+    }
+    fsconfig_create(&context)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
 #[cfg(test)]

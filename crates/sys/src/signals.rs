@@ -9,6 +9,7 @@
 //! takes away at `execve`: no program that this one starts inherits a change.
 
 use crate::error::{Result, check};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
@@ -46,7 +47,7 @@ static IS_CPU_USED_UP: AtomicBool = AtomicBool::new(false);
 #[must_use]
 pub struct PassOn {
     before: Vec<(libc::c_int, libc::sigaction)>,
-    cpu_limit: Option<libc::rlimit>,
+    cpu_limit: Option<Rlimit>,
 }
 
 impl std::fmt::Debug for PassOn {
@@ -98,9 +99,8 @@ impl Drop for PassOn {
         }
         IGNORED_HERE.store(0, Ordering::SeqCst);
         TARGET.store(0, Ordering::SeqCst);
-        if let Some(limit) = &self.cpu_limit {
-            // SAFETY: `limit` is live; its soft limit is not above the hard one.
-            unsafe { libc::setrlimit(libc::RLIMIT_CPU, limit) };
+        if let Some(limit) = self.cpu_limit {
+            let _ = setrlimit(Resource::Cpu, limit);
         }
     }
 }
@@ -129,18 +129,11 @@ pub fn is_cpu_used_up() -> bool {
 
 /// Where RLIMIT_CPU would kill without a warning: makes the warning come a second before. Gives
 /// the limit from before, if it was changed.
-fn warn_before_cpu_limit() -> Option<libc::rlimit> {
-    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: `limit` is room for the answer; untouched (no limit) if the call fails.
-    unsafe { libc::getrlimit(libc::RLIMIT_CPU, &raw mut limit) };
-    let is_silent = limit.rlim_max != libc::RLIM_INFINITY && limit.rlim_cur == limit.rlim_max;
-    if !is_silent || limit.rlim_max < 2 {
-        return None;
-    }
-    let earlier = libc::rlimit { rlim_cur: limit.rlim_max - 1, ..limit };
-    // SAFETY: `earlier` is live; its soft limit is below the hard one.
-    let answer = unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const earlier) };
-    (answer == 0).then_some(limit)
+fn warn_before_cpu_limit() -> Option<Rlimit> {
+    let limit = getrlimit(Resource::Cpu);
+    let most_s = limit.maximum.filter(|most_s| limit.current == Some(*most_s) && *most_s >= 2)?;
+    let earlier = Rlimit { current: Some(most_s - 1), ..limit };
+    setrlimit(Resource::Cpu, earlier).ok().map(|()| limit)
 }
 
 /// The last signal that was passed on since [`PassOn::start`].

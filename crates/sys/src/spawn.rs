@@ -7,12 +7,12 @@
 //! business, so it is found as env(1) would.
 
 use crate::error::{Error, ErrorKind, Result, check, count};
-use crate::{signals, wait};
+use crate::{pipe, signals, wait};
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 
 /// A command that was started and not yet let go, or runs.
@@ -50,8 +50,8 @@ impl Gated {
         let mut pointers: Vec<*const libc::c_char> =
             words.iter().map(|word| word.as_ptr()).collect();
         pointers.push(std::ptr::null());
-        let (gate_reader, gate) = pipe()?;
-        let (report, report_writer) = pipe()?;
+        let (gate_reader, gate) = pipe::make()?;
+        let (report, report_writer) = pipe::make()?;
         // Nothing may be delivered to the child before its handlers are gone: it would be
         // lost in a copy of this program's flags.
         let mask = block_all_signals()?;
@@ -69,7 +69,7 @@ impl Gated {
         }
         let forked = check(OPERATION, answer);
         restore_signals(&mask);
-        Ok(Self { pid: forked?.unsigned_abs(), gate: Some(gate), report })
+        Ok(Self { pid: forked?.unsigned_abs(), gate: Some(gate.into()), report: report.into() })
     }
 
     /// The number of the command's process; it stays the same through the gate.
@@ -180,15 +180,6 @@ fn reset_handlers() {
         // SAFETY: a default disposition needs no handler.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
-}
-
-/// A pipe as (reading end, writing end), both closed on exec.
-fn pipe() -> Result<(File, File)> {
-    let mut ends = [-1; 2];
-    // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check("make a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the call succeeded, so both are open and have no other owner.
-    Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
 }
 
 /// Blocks every signal of the calling thread; gives what was blocked before.

@@ -4,18 +4,15 @@
 //! process and goes away with its descriptor, so nothing is left behind and no other process sees
 //! it. Files are only read; no tracepoint is switched on here ([`crate::perf`] does that).
 
-use crate::error::{Error, Result, check};
+use crate::error::{Error, Result, failed};
+use crate::shared_memory::mount_detached;
+use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, openat};
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::OwnedFd;
 
 /// Where tracefs is mounted, if it is.
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
-/// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC`, from linux/mount.h.
-const CLOEXEC: libc::c_uint = 1;
-/// `FSCONFIG_CMD_CREATE`, from linux/mount.h.
-const COMMAND_CREATE: libc::c_uint = 6;
 /// No description is longer: the largest seen has 12 KiB.
 const DESCRIPTION_BYTES_MAX: u64 = 1 << 20;
 
@@ -56,7 +53,9 @@ impl Tracefs {
     pub fn open() -> Result<Self> {
         match open_directory(MOUNT_POINT) {
             Ok(directory) if is_tracefs(&directory) => Ok(Self { directory }),
-            _ => Ok(Self { directory: mount_detached()? }),
+            _ => mount_detached("tracefs", &[])
+                .map(|directory| Self { directory })
+                .map_err(|errno| failed("mount tracefs")(errno).at("tracefs")),
         }
     }
 
@@ -76,22 +75,12 @@ impl Tracefs {
 
     fn read(&self, path: &str) -> Result<String> {
         const OPERATION: &str = "read the description of a tracepoint";
-        let named = std::ffi::CString::new(path)
-            .map_err(|_| Error::invalid(OPERATION, "its name holds a zero byte"))?;
-        // SAFETY: the directory is open for the life of `self`, the path is a live C string,
-        // and the answer is owned below.
-        let answer = unsafe {
-            libc::openat(
-                self.directory.as_raw_fd(),
-                named.as_ptr(),
-                libc::O_RDONLY | libc::O_CLOEXEC,
-            )
-        };
-        let descriptor = check(OPERATION, answer).map_err(|error| error.at(path))?;
-        // SAFETY: the kernel has just given this descriptor and has no other owner.
-        let file = unsafe { File::from_raw_fd(descriptor) };
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let opened = openat(&self.directory, path, flags, Mode::empty())
+            .map_err(|errno| failed(OPERATION)(errno).at(path))?;
         let mut text = String::new();
-        file.take(DESCRIPTION_BYTES_MAX)
+        File::from(opened)
+            .take(DESCRIPTION_BYTES_MAX)
             .read_to_string(&mut text)
             .map_err(|source| Error::new(OPERATION, source).at(path))?;
         Ok(text)
@@ -160,43 +149,7 @@ fn open_directory(path: &str) -> Result<OwnedFd> {
 
 /// Whether something is mounted there: an unmounted mount point has no events.
 fn is_tracefs(directory: &OwnedFd) -> bool {
-    // SAFETY: the descriptor is open, the path is a C string constant.
-    let answer =
-        unsafe { libc::faccessat(directory.as_raw_fd(), c"events".as_ptr(), libc::R_OK, 0) };
-    answer == 0
-}
-
-/// Mounts tracefs without attaching it to the tree.
-fn mount_detached() -> Result<OwnedFd> {
-    const OPERATION: &str = "mount tracefs";
-    let name = Path::new("tracefs");
-    // SAFETY: the name is a C string constant; the answer is checked and owned.
-    let answer = unsafe { libc::syscall(libc::SYS_fsopen, c"tracefs".as_ptr(), CLOEXEC) };
-    let context = owned(OPERATION, answer).map_err(|error| error.at(name))?;
-    // SAFETY: the command takes no key and no value: null pointers and 0 are what it wants.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_fsconfig,
-            context.as_raw_fd(),
-            COMMAND_CREATE,
-            std::ptr::null::<libc::c_char>(),
-            std::ptr::null::<libc::c_void>(),
-            0 as libc::c_int,
-        )
-    };
-    check(OPERATION, answer as libc::c_int).map_err(|error| error.at(name))?;
-    // SAFETY: takes numbers only; the answer is checked and owned.
-    let mounted = unsafe {
-        libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, 0 as libc::c_uint)
-    };
-    owned(OPERATION, mounted).map_err(|error| error.at(name))
-}
-
-/// The descriptor that a system call answered with.
-pub(crate) fn owned(operation: &'static str, answer: libc::c_long) -> Result<OwnedFd> {
-    let descriptor = check(operation, answer as libc::c_int)?;
-    // SAFETY: the kernel has just given this descriptor and has no other owner.
-    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    accessat(directory, "events", Access::READ_OK, AtFlags::empty()).is_ok()
 }
 
 #[cfg(test)]
@@ -239,7 +192,7 @@ mod tests {
         // Others may mount it at the same moment: once in a hundred must be undisturbed.
         let unseen = (0..100).any(|_| {
             let before = count(&mounts());
-            let another = mount_detached();
+            let another = mount_detached("tracefs", &[]);
             another.is_ok() && count(&mounts()) == before
         });
         assert!(unseen, "the mount is visible");

@@ -156,7 +156,7 @@ fn orphans_come_to_the_reaper_and_are_reaped() {
     let _alone = alone();
     let directory = TempDir::new();
     let path = directory.path().join("pid");
-    let _reaper = sys::orphans::Reaper::start().unwrap();
+    let _reaper = sys::parent::Reaper::start().unwrap();
     // The shell leaves a child behind that has not ended yet.
     let script = format!(
         "(echo $$ > /dev/null; while [ ! -e {0}.go ]; do sleep 0.01; done) & echo $! > {0}; exit 0",

@@ -93,7 +93,7 @@ fn a_mapped_file_whose_server_is_dead_is_left_out() {
         Err(need) => return testkit::skip(need),
     };
     let file = File::open(dead.path()).unwrap();
-    let mapped = sys::window::Window::map(&file, 0, 4096).unwrap();
+    let mapped = sys::file::MappedFile::part(&file, 0, 4096).unwrap();
     // Closing asks the server, and the mapping stays.
     drop(file);
     dead.stop(Dead::Silent);

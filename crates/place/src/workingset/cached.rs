@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 use sys::cachestat;
-use sys::window::Window;
+use sys::file::MappedFile;
 
 /// How much is asked page by page at once: 16 Ki pages, so 16 KiB of answers.
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -277,7 +277,7 @@ pub(super) fn resident_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<
             return None;
         }
         let bytes = WINDOW_BYTES.min(within.end - start);
-        let resident = Window::map(file, start, bytes).ok()?.resident().ok()?;
+        let resident = MappedFile::part(file, start, bytes).ok()?.resident().ok()?;
         for (index, _) in resident.iter().enumerate().filter(|(_, there)| **there) {
             let page = start + index as u64 * page_bytes;
             ranges::push(&mut found, page..page + page_bytes);

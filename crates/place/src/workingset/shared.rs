@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use sys::window::Window;
+use sys::file::MappedFile;
 
 /// The first batch: 16 pages, which the slowest disk reads at random in about 100 ms.
 const FIRST_BATCH_BYTES: u64 = 16 * 4096;
@@ -140,7 +140,7 @@ fn next_batch(
 /// First all at once, so that the device has many requests; then each page is waited for.
 fn fetch(file: &File, batch: &[Range<u64>], page_bytes: u64) {
     for range in batch {
-        if let Ok(window) = Window::map(file, range.start, range.end - range.start) {
+        if let Ok(window) = MappedFile::part(file, range.start, range.end - range.start) {
             // Where it cannot be asked ahead, the reading below does it page by page.
             let _ = window.will_need();
         }

@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use sys::file::Mapped;
+use sys::file::MappedFile;
 use sys::memory::{Mapping, Pages};
 use testkit::{Cgroup, Random, SwapArea};
 
@@ -240,13 +240,13 @@ pub fn serve() {
 /// What a toucher holds.
 enum Held {
     Own(Mapping),
-    File(Mapped),
+    File(MappedFile),
 }
 
 impl Held {
     fn new(bytes: usize) -> Self {
         if let Some(path) = std::env::var_os(FILE_VARIABLE) {
-            return Self::File(Mapped::random(&File::open(path).unwrap()).unwrap());
+            return Self::File(MappedFile::random(&File::open(path).unwrap()).unwrap());
         }
         let pages = match std::env::var_os(HUGE_VARIABLE) {
             Some(_) => Pages::Transparent,

@@ -45,7 +45,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let applied = super::apply(&plan.watch)?;
     let mut child = Gated::spawn(&plan.argv)?;
     let (pid, began_ns) = (child.pid(), sys::clock::now_ns());
-    let reaper = sys::orphans::Reaper::start().ok();
+    let reaper = sys::parent::Reaper::start().ok();
     let (group, own_group) =
         if plan.own_group { group::make(pid) } else { (None, SourceState::NotAsked) };
     let kill_check = KillCheck::new(Root::system(), pid);

@@ -2,10 +2,13 @@
 //! memory that are in swap are data.
 
 use super::signed;
-use crate::error::{Error, Result};
+use crate::error::{Result, failed};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+
+const OPERATION: &str = "look for holes";
 
 /// The first range of data at or behind `from`; `None` where only holes follow. Moves the
 /// file's position. A file system that does not report holes says that all is data.
@@ -13,26 +16,20 @@ use std::os::fd::AsRawFd;
 /// # Errors
 /// `Invalid` for an offset beyond any file and for what cannot be sought in.
 pub fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
-    let Some(start) = seek(file, from, libc::SEEK_DATA)? else {
+    signed(OPERATION, from)?;
+    let Some(start) = find(file, SeekFrom::Data(from))? else {
         return Ok(None);
     };
     // The end of the file counts as a hole; without one the file was cut.
-    let end = seek(file, start, libc::SEEK_HOLE)?;
+    let end = find(file, SeekFrom::Hole(start))?;
     Ok(end.map(|end| start..end))
 }
 
 /// The offset that `lseek` finds; `None` behind the last one.
-fn seek(file: &File, from: u64, what: libc::c_int) -> Result<Option<u64>> {
-    const OPERATION: &str = "look for holes";
-    let from = signed(OPERATION, from)?;
-    // SAFETY: takes a descriptor and numbers; touches no memory of ours.
-    let answer = unsafe { libc::lseek(file.as_raw_fd(), from, what) };
-    match u64::try_from(answer) {
-        Ok(offset) => Ok(Some(offset)),
-        Err(_) => match Error::last(OPERATION) {
-            error if error.number() == Some(libc::ENXIO) => Ok(None),
-            error => Err(error),
-        },
+fn find(file: &File, what: SeekFrom) -> Result<Option<u64>> {
+    match seek(file, what) {
+        Err(Errno::NXIO) => Ok(None),
+        answer => answer.map(Some).map_err(failed(OPERATION)),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn open_input(path: &Path) -> Result<File> {
             .open(&target)?;
         // The name may have been exchanged in between, and O_NONBLOCK kept that harmless.
         regular(&file.metadata()?)?;
-        super::set_flag(&file, libc::O_NONBLOCK, false).map_err(|error| error.source)?;
+        super::clear_nonblocking(&file).map_err(|error| error.source)?;
         super::read_at(&file, &mut [0], 0).map_err(|error| error.source)?;
         Ok(file)
     })

@@ -4,10 +4,8 @@
 //! Types are recognised by magic number. FUSE hides what is behind it; the mount table says more.
 
 use super::open_read;
-use crate::error::{Result, check};
+use crate::error::{Result, failed};
 use std::fs::File;
-use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// What `fstatfs` reports.
@@ -73,13 +71,8 @@ const TYPES: [(u64, &str, Home); 30] = [
 /// # Errors
 /// The kernel's word; `Unsupported` for files of no file system.
 pub fn file_system(file: &File) -> Result<FileSystem> {
-    let mut stat = MaybeUninit::<libc::statfs>::zeroed();
-    // SAFETY: `stat` is room for the structure that the call fills.
-    let answer = unsafe { libc::fstatfs(file.as_raw_fd(), stat.as_mut_ptr()) };
-    check("examine the file system", answer)?;
-    // SAFETY: the call filled it; zero is valid for every field.
-    let stat = unsafe { stat.assume_init() };
-    // Some C libraries sign the type; the magic numbers are 32 bits wide.
+    let stat = rustix::fs::fstatfs(file).map_err(failed("examine the file system"))?;
+    // Some architectures sign the type; the magic numbers are 32 bits wide.
     let magic = stat.f_type as u64 & 0xffff_ffff;
     let known = TYPES.iter().find(|(number, ..)| *number == magic);
     let home = known.map_or(Home::Local, |(_, _, home)| *home);

@@ -3,16 +3,12 @@
 
 use super::refuse_special;
 use crate::error::{Error, ErrorKind, Result};
-use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-
-/// `RESOLVE_NO_XDEV` and `RESOLVE_NO_MAGICLINKS` of linux/openat2.h.
-const RESOLVE_ON_THIS_MOUNT: u64 = 0x01 | 0x02;
 
 /// Opens a regular file or directory for reading. Reading it does not touch its access time
 /// where the kernel allows that: to the owner and to root (`O_NOATIME`).
@@ -22,11 +18,7 @@ const RESOLVE_ON_THIS_MOUNT: u64 = 0x01 | 0x02;
 pub fn open_unnoticed(path: &Path) -> Result<File> {
     let fail = |source| Error::new("open", source).at(path);
     refuse_special(&std::fs::metadata(path).map_err(fail)?).map_err(fail)?;
-    unnoticed(&mut |flags| {
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(flags).open(path)
-    })
-    .map_err(fail)
+    unnoticed(|flags| open(path, flags)).map_err(fail)
 }
 
 /// Names a file or directory without opening it: no driver, server or peer is asked to open
@@ -35,11 +27,9 @@ pub fn open_unnoticed(path: &Path) -> Result<File> {
 /// # Errors
 /// `NotFound`, `Denied` as for looking the path up.
 pub fn open_place(path: &Path) -> Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH)
-        .open(path)
-        .map_err(|source| Error::new("find", source).at(path))
+    open(path, OFlags::PATH)
+        .map(File::from)
+        .map_err(|errno| Error::new("find", errno.into()).at(path))
 }
 
 /// As [`open_unnoticed`], of the relative path `name` below `directory`. No component of it leads
@@ -50,64 +40,40 @@ pub fn open_place(path: &Path) -> Result<File> {
 /// 5.6, and where a filter forbids the call, the path is opened as any other.
 pub fn open_unnoticed_below(directory: &File, name: &Path) -> Result<File> {
     let fail = |source| Error::new("open", source).at(name);
-    let place = open_on_mount(directory, name, libc::O_PATH).map_err(fail)?;
-    refuse_special(&place.metadata().map_err(fail)?).map_err(fail)?;
-    unnoticed(&mut |flags| open_on_mount(directory, name, libc::O_RDONLY | flags)).map_err(fail)
+    let place = open_on_mount(directory, name, OFlags::PATH).map_err(|errno| fail(errno.into()))?;
+    refuse_special(&File::from(place).metadata().map_err(fail)?).map_err(fail)?;
+    unnoticed(|flags| open_on_mount(directory, name, flags)).map_err(fail)
 }
 
 /// Opens by `open`, without touching the access time where that is permitted.
-fn unnoticed(open: &mut dyn FnMut(libc::c_int) -> io::Result<File>) -> io::Result<File> {
-    let harmless = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = open(harmless | libc::O_NOATIME).or_else(|error| match ErrorKind::of(&error) {
-        ErrorKind::Denied => open(harmless),
-        _ => Err(error),
+fn unnoticed(open: impl Fn(OFlags) -> rustix::io::Result<OwnedFd>) -> io::Result<File> {
+    let harmless = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let opened = open(harmless | OFlags::NOATIME).or_else(|errno| {
+        let is_denied = ErrorKind::of(&errno.into()) == ErrorKind::Denied;
+        if is_denied { open(harmless) } else { Err(errno) }
     })?;
+    let file = File::from(opened);
     // The name may have been exchanged in between, and O_NONBLOCK kept that harmless. To what
     // is opened here it means nothing, so it stays: files are opened by the ten thousand.
     refuse_special(&file.metadata()?)?;
     Ok(file)
 }
 
-/// `struct open_how` of linux/openat2.h.
-#[repr(C)]
-struct OpenHow {
-    flags: u64,
-    mode: u64,
-    resolve: u64,
+/// Opens for reading.
+fn open(path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    retry_on_intr(|| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-fn open_on_mount(directory: &File, name: &Path, flags: libc::c_int) -> io::Result<File> {
-    let text = CString::new(name.as_os_str().as_bytes())?;
-    let how = OpenHow {
-        flags: (flags | libc::O_CLOEXEC) as u64,
-        mode: 0,
-        resolve: RESOLVE_ON_THIS_MOUNT,
-    };
-    // SAFETY: the text is terminated, `how` has the kernel's layout and the size given; both live
-    // across the call and are only read.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_openat2,
-            directory.as_raw_fd(),
-            text.as_ptr(),
-            &raw const how,
-            size_of::<OpenHow>(),
-        )
-    };
-    if answer >= 0 {
-        // SAFETY: the call made this descriptor, and nothing else owns it.
-        return Ok(unsafe { File::from_raw_fd(answer as libc::c_int) });
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
+fn open_on_mount(directory: &File, name: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let on_this_mount = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+    let all_flags = flags | OFlags::CLOEXEC;
+    match rustix::fs::openat2(directory, name, all_flags, Mode::empty(), on_this_mount) {
         // With O_NOATIME the latter is the word for a file of another user.
-        Some(libc::ENOSYS | libc::EPERM) if flags & libc::O_NOATIME == 0 => {
+        Err(Errno::NOSYS | Errno::PERM) if !flags.contains(OFlags::NOATIME) => {
             let known = Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string());
-            let mut options = OpenOptions::new();
-            let path = known.join(name);
-            options.read(true).custom_flags(flags).open(path)
+            open(&known.join(name), flags)
         }
-        _ => Err(error),
+        answer => answer,
     }
 }
 

@@ -55,7 +55,7 @@ impl Holder {
         const OPERATION: &str = "hand kernel events on";
         let mut held: Vec<u32> =
             events.map(|event| event.descriptor.as_raw_fd().unsigned_abs()).collect();
-        let (left, leaving) = pipe()?;
+        let (left, leaving) = crate::pipe::make()?;
         held.push(leaving.as_raw_fd().unsigned_abs());
         let others = all_but(held);
         let groups = groups_to_join();
@@ -145,15 +145,6 @@ fn tops(line: &str, mounts: &str) -> Option<String> {
     let point = mount.split(' ').nth(4)?;
     // The kernel writes spaces and the like as octal numbers; such a place is left alone.
     (!point.contains('\\')).then(|| format!("{point}/cgroup.procs"))
-}
-
-/// A pipe as (reading end, writing end), both closed on exec.
-fn pipe() -> Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [-1; 2];
-    // SAFETY: `ends` is room for the two descriptors that the call stores.
-    check("make a pipe", unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
-    // SAFETY: the call succeeded, so both are open and have no other owner.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
 /// All that the child does.

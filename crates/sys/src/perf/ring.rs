@@ -8,8 +8,8 @@
 use super::Event;
 use super::record::{HEADER_BYTES, Record, length};
 use crate::error::{Error, Result};
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
+use crate::region::Region;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `data_head` in the first page of the mapping; the layout is fixed by the kernel.
@@ -22,15 +22,12 @@ const GIVE_BACK_BYTES: u64 = 128 << 10;
 /// The ring of one processor.
 #[derive(Debug)]
 pub struct Ring {
-    start: NonNull<u8>,
+    region: Region,
     page_bytes: usize,
     data_bytes: usize,
     /// The record that wraps round the end, put together; kept for its memory.
     wrapped: Vec<u8>,
 }
-
-// SAFETY: the mapping is owned by this value alone and memory is not tied to a thread.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// Maps a ring of `pages` pages, a power of two, for the records of `event` and of those
@@ -48,23 +45,9 @@ impl Ring {
         let too_large = || Error::invalid(OPERATION, "it is too large");
         let data_bytes = pages.checked_mul(page_bytes).ok_or_else(too_large)?;
         let bytes = data_bytes.checked_add(page_bytes).ok_or_else(too_large)?;
-        // SAFETY: a new shared mapping at an address of the kernel's choice; the descriptor is
-        // open, and the answer is checked below.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                event.descriptor.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(Error::last(OPERATION));
-        }
-        let start = NonNull::new(start.cast()).ok_or_else(|| Error::last(OPERATION))?;
-        Ok(Self { start, page_bytes, data_bytes, wrapped: Vec::new() })
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let region = Region::of_file(OPERATION, event.descriptor.as_fd(), access, 0, bytes)?;
+        Ok(Self { region, page_bytes, data_bytes, wrapped: Vec::new() })
     }
 
     /// Hands over every record that was there when the call began, in the order of writing.
@@ -117,20 +100,16 @@ impl Ring {
         // tail and head, which is where `record` looks, until `drain`, which holds the only
         // mutable reference, moves the tail behind these bytes.
         unsafe {
-            std::slice::from_raw_parts(self.start.as_ptr().add(self.page_bytes + offset), bytes)
+            std::slice::from_raw_parts(
+                self.region.start().as_ptr().add(self.page_bytes + offset),
+                bytes,
+            )
         }
     }
 
     fn number(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: both offsets are in the first page, aligned to 8 bytes; the mapping lives as
         // long as `self`, and kernel and reader use the number atomically.
-        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `map` with this length and no reference is left.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.page_bytes + self.data_bytes) };
+        unsafe { AtomicU64::from_ptr(self.region.start().as_ptr().add(offset).cast()) }
     }
 }

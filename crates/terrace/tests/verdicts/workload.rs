@@ -52,7 +52,7 @@ fn read_all(path: &Path, times: usize) {
 /// Touches pages of a mapped file in random order.
 fn touch_file(path: &Path, touches: usize) {
     let file = File::open(path).unwrap();
-    let mapped = sys::file::Mapped::random(&file).unwrap();
+    let mapped = sys::file::MappedFile::random(&file).unwrap();
     let pages = (mapped.len() / PAGE) as u64;
     let mut random = Random(7);
     let mut sum = 0u64;
