@@ -3,14 +3,13 @@
 //!
 //! Only attributes that cost nothing are read: none of them wakes a sleeping disk.
 
+use crate::diskstats::SECTOR_BYTES;
 use crate::parse::{device_numbers, selected};
 use crate::root::Root;
 use model::Bytes;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// sysfs counts disk sizes in units of 512 bytes, whatever the disk's own block is.
-const SECTOR_BYTES: u64 = 512;
 /// How deep stacks of devices are followed; real ones have two or three levels.
 const MAX_STACK: usize = 8;
 
@@ -61,21 +60,21 @@ pub struct Disk {
 /// that belong to no block device (tmpfs, btrfs, network).
 #[must_use]
 pub fn of_device(root: &Root, major: u32, minor: u32) -> Option<Disk> {
-    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let directory = directory_of_number(root, major, minor)?;
     describe(root, &directory)
 }
 
 /// The name alone of what [`of_device`] finds, for a fraction of its price.
 #[must_use]
 pub fn name_of_device(root: &Root, major: u32, minor: u32) -> Option<String> {
-    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let directory = directory_of_number(root, major, minor)?;
     file_name(whole_of(root, &directory)?)
 }
 
 /// The name of what [`of_device`] finds and whether it rotates, for a fraction of its price.
 #[must_use]
 pub fn name_and_rotation(root: &Root, major: u32, minor: u32) -> Option<(String, Option<bool>)> {
-    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let directory = directory_of_number(root, major, minor)?;
     let whole = whole_of(root, &directory)?;
     let rotational = root.word(whole.join("queue/rotational"));
     Some((file_name(whole)?, rotational.and_then(|word| truth(&word))))
@@ -86,20 +85,17 @@ pub fn name_and_rotation(root: &Root, major: u32, minor: u32) -> Option<(String,
 /// no disk has this number.
 #[must_use]
 pub fn read_ahead_limit(root: &Root, major: u32, minor: u32) -> Option<u64> {
-    let directory = root.resolve(format!("/sys/dev/block/{major}:{minor}"))?;
+    let directory = directory_of_number(root, major, minor)?;
     let queue = whole_of(root, &directory)?.join("queue");
-    let kib = |file| root.read(queue.join(file)).ok()?.trim().parse::<u64>().ok();
-    let limits = ["read_ahead_kb", "max_sectors_kb"].map(kib);
-    limits.into_iter().flatten().max().map(|kib| kib << 10)
+    let limits = ["read_ahead_kb", "max_sectors_kb"];
+    let kib = limits.iter().filter_map(|file| root.number::<u64>(queue.join(file))).max()?;
+    Some(kib << 10)
 }
 
 /// Where the partition with this number begins on its disk, in bytes; 0 for a whole disk.
 #[must_use]
 pub fn start_on_disk(root: &Root, major: u32, minor: u32) -> u64 {
-    /// The unit of /sys/block, whatever the disk's own is.
-    const SECTOR_BYTES: u64 = 512;
-    let start = root.read(format!("/sys/dev/block/{major}:{minor}/start"));
-    let sectors = start.ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let sectors = root.number::<u64>(format!("/sys/dev/block/{major}:{minor}/start"));
     sectors.unwrap_or(0).saturating_mul(SECTOR_BYTES)
 }
 
@@ -113,6 +109,11 @@ pub fn by_name(root: &Root, name: &str) -> Option<Disk> {
 #[must_use]
 pub fn name_of(root: &Root, name: &str) -> Option<String> {
     file_name(whole_of(root, &directory_of(root, name)?)?)
+}
+
+/// The real place below /sys/devices of the device with this number.
+fn directory_of_number(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
+    root.resolve(format!("/sys/dev/block/{major}:{minor}"))
 }
 
 /// The real place below /sys/devices of the disk with this name.

@@ -4,8 +4,8 @@
 //! behind a line for each interrupt, which is long on large machines.
 
 use crate::cpu;
-use crate::error::Result;
 use crate::root::{ProcFile, Root};
+use sys::Result;
 
 /// How many tasks want the processors, the calling thread not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

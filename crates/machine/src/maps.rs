@@ -4,12 +4,12 @@
 //! without a name by " (deleted)", which a real name may end with as well: code that opens a path
 //! compares device and inode.
 
-use crate::error::Result;
 use crate::root::Root;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use sys::Result;
 
 /// How the kernel marks a file that has no name any more.
 const DELETED: &[u8] = b" (deleted)";

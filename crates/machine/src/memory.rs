@@ -90,6 +90,19 @@ pub fn page_cache(root: &Root) -> Option<Bytes> {
     Some(Bytes(cached.0.saturating_sub(shared.0)))
 }
 
+/// Bytes of free memory that this guest has handed back to its host since boot ("free page
+/// reporting"), including those that were taken again; `None` if not counted. Such memory is slow
+/// at its next touch, since the host must find it anew. Mainline kernels have no counter for it.
+#[must_use]
+pub fn reported_to_host_bytes(root: &Root) -> Option<u64> {
+    /// Where counters have been seen.
+    const COUNTERS: [&str; 2] = [
+        "/sys/module/page_reporting/parameters/reported_kib",
+        "/sys/module/virtio_balloon/parameters/reported_kib",
+    ];
+    COUNTERS.iter().find_map(|path| root.number::<u64>(path)).and_then(|kib| kib.checked_mul(1024))
+}
+
 /// The memory that this process may still take; `None` if the kernel does not say.
 #[must_use]
 pub fn usable(root: &Root) -> Option<Usable> {
@@ -120,8 +133,7 @@ pub fn obtainable(root: &Root) -> Option<Usable> {
 }
 
 /// The fields of a meminfo text; those that are absent are `None`.
-#[must_use]
-pub fn parse_meminfo(text: &str) -> Memory {
+fn parse_meminfo(text: &str) -> Memory {
     Memory {
         total: kib_of(text, "MemTotal"),
         available: parse_available(text),

@@ -97,21 +97,13 @@ pub fn read(root: &Root) -> Vec<Mount> {
 /// The mounts that a process sees from its root directory; none where it may not be looked into.
 #[must_use]
 pub fn read_of(root: &Root, process: impl std::fmt::Display) -> Vec<Mount> {
-    root.read_bytes(format!("/proc/{process}/mountinfo"))
-        .map(|text| parse_bytes(&text))
-        .unwrap_or_default()
+    root.read_bytes(format!("/proc/{process}/mountinfo")).map(parse).unwrap_or_default()
 }
 
 /// The mounts of a mountinfo text, in its order; malformed lines are skipped.
 #[must_use]
-pub fn parse(text: &str) -> Vec<Mount> {
-    parse_bytes(text.as_bytes())
-}
-
-/// As [`parse`], for paths of any bytes.
-#[must_use]
-pub fn parse_bytes(text: &[u8]) -> Vec<Mount> {
-    text.split(|byte| *byte == b'\n').filter_map(parse_line).collect()
+pub fn parse(text: impl AsRef<[u8]>) -> Vec<Mount> {
+    text.as_ref().split(|byte| *byte == b'\n').filter_map(parse_line).collect()
 }
 
 /// The mount that an absolute path is on.
@@ -247,7 +239,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_parse(bytes in prop::collection::vec(any::<u8>(), 0..400), path in "(/[a-z]{0,3}){0,4}") {
-            let mounts = parse_bytes(&bytes);
+            let mounts = parse(&bytes);
             let _ = behind(&mounts, Path::new(&path));
         }
 

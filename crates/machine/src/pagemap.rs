@@ -5,12 +5,12 @@
 //! in their place, and no page is ever stored in slot 0, which holds the area's header. Shared
 //! memory in swap reads as nothing at all.
 
-use crate::error::{Error, Result};
 use crate::root::Root;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use sys::{Error, Result};
 
 /// Bytes for each page.
 const ENTRY_BYTES: usize = 8;
@@ -48,8 +48,7 @@ pub enum Page {
 
 impl Page {
     /// What an entry says.
-    #[must_use]
-    pub fn of_entry(entry: u64) -> Self {
+    fn of_entry(entry: u64) -> Self {
         let frame = entry & ((1 << FRAME_BITS) - 1);
         if entry & PRESENT != 0 {
             let file_or_shared = entry & FILE_OR_SHARED != 0;
@@ -81,7 +80,7 @@ impl Pagemap {
     /// `NotFound` for a process that is gone, `Denied` for one that this user may not look into.
     pub fn open(root: &Root, pid: u32) -> Result<Self> {
         let path = root.path(format!("/proc/{pid}/pagemap"));
-        let file = File::open(&path).map_err(|source| Error::new("read", &path, source))?;
+        let file = File::open(&path).map_err(|source| Error::new("read", source).at(&path))?;
         Ok(Self { file, path, page_bytes: sys::process::page_bytes() as u64, buffer: Vec::new() })
     }
 
@@ -123,7 +122,7 @@ impl Pagemap {
             let filled = self
                 .file
                 .read_at(&mut self.buffer, first * ENTRY_BYTES as u64)
-                .map_err(|source| Error::new("read", &self.path, source))?;
+                .map_err(|source| Error::new("read", source).at(&self.path))?;
             let (whole, _) = self.buffer[..filled].as_chunks::<ENTRY_BYTES>();
             for (index, entry) in whole.iter().enumerate() {
                 let address = (first + index as u64) * self.page_bytes;

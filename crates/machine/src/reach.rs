@@ -109,14 +109,6 @@ impl Reach {
         !matches!(self.table(&base).crossing(&inner), Crossing::MayHang(..))
     }
 
-    /// Notes that the file or tree at `path` was left out.
-    pub fn note_left_out(&mut self, path: &Path) {
-        let (base, inner) = self.split(path);
-        if let Crossing::MayHang(point, fs_type) = self.table(&base).crossing(&inner) {
-            self.leave_out(path, base.join(relative(&point)), fs_type);
-        }
-    }
-
     /// The device numbers of the RAM disks (tmpfs) that this process or the process `pid` sees.
     pub fn ram_devices(&mut self, pid: u32) -> HashSet<(u32, u32)> {
         let base = self.root.path(format!("/proc/{pid}/root"));

@@ -3,11 +3,11 @@
 //! Readings are bounded and tolerate text that is not UTF-8, since mount points and
 //! device names may hold any byte.
 
-use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use sys::{Error, Result};
 
 /// The most that is read of one file; /proc/self/smaps of a large process is a few MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
@@ -67,7 +67,7 @@ impl Root {
         let mut bytes = Vec::with_capacity(FIRST_BUFFER_BYTES);
         File::open(&path)
             .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
-            .map_err(|source| Error::new("read", &path, source))?;
+            .map_err(|source| Error::new("read", source).at(&path))?;
         Ok(bytes)
     }
 
@@ -121,7 +121,7 @@ impl ProcFile {
     /// As [`Root::read`].
     pub fn open(root: &Root, absolute: impl AsRef<Path>) -> Result<Self> {
         let path = root.path(absolute);
-        let file = File::open(&path).map_err(|source| Error::new("read", &path, source))?;
+        let file = File::open(&path).map_err(|source| Error::new("read", source).at(&path))?;
         Ok(Self { file, buffer: vec![0; FIRST_BUFFER_BYTES] })
     }
 

@@ -3,9 +3,9 @@
 //! In nanoseconds and exact, so it finds disturbances that no tick counter sees. What the
 //! hypervisor takes away does not show here; see `stat`.
 
-use crate::error::Result;
 use crate::root::{ProcFile, Root};
 use serde::Serialize;
+use sys::Result;
 
 /// Numbers on a CPU's line of /proc/schedstat before its totals; see the kernel's
 /// `Documentation/scheduler/sched-stats.rst`.

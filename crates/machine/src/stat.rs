@@ -3,8 +3,8 @@
 //! In ticks of the kernel's counter, mostly 10 ms: an increase during a trial proves a
 //! disturbance, no increase does not disprove a short one.
 
-use crate::error::Result;
 use crate::root::{ProcFile, Root};
+use sys::Result;
 
 /// The position of "steal" after the label of a `cpu` line: user nice system idle iowait irq
 /// softirq steal.

@@ -56,8 +56,7 @@ fn read(root: &Root, name: String) -> Zram {
 }
 
 /// The counters of `mm_stat`; the rest stays unknown.
-#[must_use]
-pub fn parse_mm_stat(text: &str) -> Zram {
+fn parse_mm_stat(text: &str) -> Zram {
     let numbers: Vec<Option<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
     let at = |place: usize| numbers.get(place).copied().flatten();
     Zram {

@@ -27,11 +27,9 @@ fn a_small_virtual_machine() {
     let usable = memory::usable(&root).unwrap();
     assert_eq!((usable.bytes, usable.bound_by.as_str()), (Bytes(24_362_004 * 1024), "machine"));
 
-    let groups = cgroup::read(&root);
-    let own = groups.memory.unwrap();
+    let own = &cgroup::memory_limits(&root)[0];
     assert_eq!((own.path.as_str(), own.limit, own.usage), ("/app", None, Some(Bytes(4_096_000))));
-    assert_eq!(groups.cpu.unwrap().quota_cores, None);
-    assert_eq!(groups.cpuset, Some(vec![0, 1]));
+    assert_eq!(cgroup::tightest_cpu_limit(&root).unwrap().quota_cores, None);
 
     assert!(swap::areas(&root).is_empty() && zram::devices(&root).is_empty());
     assert_eq!(kernel::release(&root).as_deref(), Some("6.1.0-vm"));
@@ -75,7 +73,6 @@ fn a_desktop() {
     // 8 GiB less 2 GiB in use, of which 1 GiB is easily dropped.
     assert_eq!(usable.bytes, Bytes(7 * GIB));
     assert_eq!(usable.bound_by, "/user.slice/user-1000.slice");
-    assert_eq!(cgroup::read(&root).cpuset, Some(vec![0, 1, 2, 3]));
     let cpu = cpu::read(&root);
     assert_eq!((cpu.online.len(), cpu.hypervisor), (8, None));
     assert_eq!(cpu.caches[2].shared_by, Some(8));
@@ -138,7 +135,8 @@ fn a_machine_that_tells_nothing() {
     assert_eq!(cpu::read(&root), cpu::Cpu::default());
     assert_eq!(memory::read(&root), memory::Memory::default());
     assert_eq!(memory::usable(&root), None);
-    assert_eq!(cgroup::read(&root), cgroup::Cgroups::default());
+    assert_eq!(cgroup::memory_limits(&root), []);
+    assert_eq!(cgroup::tightest_cpu_limit(&root), None);
     assert!(mounts::read(&root).is_empty() && swap::areas(&root).is_empty());
     assert!(zram::devices(&root).is_empty() && vmstat::read(&root).is_empty());
     assert_eq!(vmstat::counter(&root, "pgfault"), None);
@@ -155,7 +153,7 @@ fn a_machine_that_tells_nothing() {
     assert!(machine::schedstat::RunDelayReader::open(&root).is_err());
     assert_eq!(machine::process_io::read(&root), None);
     assert_eq!(machine::pressure::read(&root, "memory"), None);
-    assert_eq!(machine::reported::to_host_bytes(&root), None);
+    assert_eq!(machine::memory::reported_to_host_bytes(&root), None);
     let error = root.read("/proc/meminfo").unwrap_err();
     assert_eq!(error.kind, machine::ErrorKind::NotFound);
     assert!(error.to_string().ends_with("proc/meminfo: no such file or directory"), "{error}");
@@ -186,7 +184,7 @@ fn containers_are_recognized_by_what_their_engines_leave() {
 fn counters_of_memory_given_to_the_host() {
     let path = "/sys/module/page_reporting/parameters/reported_kib";
     let tree = FakeRoot::bare().file(path, "2048\n");
-    assert_eq!(machine::reported::to_host_bytes(&Root::at(tree.path())), Some(2 << 20));
+    assert_eq!(machine::memory::reported_to_host_bytes(&Root::at(tree.path())), Some(2 << 20));
     let tree = FakeRoot::bare().file(path, "N\n");
-    assert_eq!(machine::reported::to_host_bytes(&Root::at(tree.path())), None);
+    assert_eq!(machine::memory::reported_to_host_bytes(&Root::at(tree.path())), None);
 }

@@ -93,7 +93,7 @@ fn a_real_memory_limit_is_seen_from_inside() {
     const LIMIT: u64 = 96 << 20;
     let root = Root::system();
     if std::env::var(UNDER_LIMIT).is_ok() {
-        let limit = cgroup::read(&root).memory.unwrap();
+        let limit = cgroup::memory_limits(&root).swap_remove(0);
         assert_eq!(limit.limit, Some(Bytes(LIMIT)));
         let usable = memory::usable(&root).unwrap();
         assert!(usable.bytes.0 <= LIMIT && usable.bytes.0 > LIMIT / 4, "{usable:?}");
@@ -109,14 +109,14 @@ fn a_real_memory_limit_is_seen_from_inside() {
 #[test]
 fn a_real_quota_is_seen_from_inside() {
     if std::env::var(UNDER_LIMIT).is_ok() {
-        let cpu = cgroup::read(&Root::system()).cpu.unwrap();
+        let cpu = cgroup::tightest_cpu_limit(&Root::system()).unwrap();
         assert_eq!(cpu.quota_cores, Some(0.5));
         // A host that takes the processor away for long leaves less than the quota to use up.
         let spent = std::time::Instant::now();
         let mut after = cpu.clone();
         while after.throttled_ns == cpu.throttled_ns && spent.elapsed().as_secs() < 20 {
             (0..1_000_000).for_each(|_| std::hint::spin_loop());
-            after = cgroup::read(&Root::system()).cpu.unwrap();
+            after = cgroup::tightest_cpu_limit(&Root::system()).unwrap();
         }
         assert!(after.throttled_periods > cpu.throttled_periods, "{after:?}");
         assert!(after.throttled_ns > cpu.throttled_ns);

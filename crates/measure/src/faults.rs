@@ -307,14 +307,14 @@ impl Session<'_> {
 
 /// Sleeps in short naps, and notes how much memory was reported to the host.
 fn wait(duration: Duration, root: &Root, budget: &Budget, report: &mut FaultReport) {
-    let before = machine::reported::to_host_bytes(root);
+    let before = machine::memory::reported_to_host_bytes(root);
     let start_ns = sys::clock::now_ns();
     let part = budget.part(duration);
     while !part.over() {
         std::thread::sleep(part.left().min(Duration::from_millis(50)));
     }
     report.waited_s = (sys::clock::now_ns() - start_ns) as f64 / 1e9;
-    let after = machine::reported::to_host_bytes(root);
+    let after = machine::memory::reported_to_host_bytes(root);
     report.reported_bytes = before.zip(after).map(|(before, after)| after.saturating_sub(before));
 }
 

@@ -4,9 +4,8 @@
 //! Nothing here is inherited by a child. Both are requests that many users are refused; the
 //! caller says so and goes on.
 
-use crate::error::{Error, Result, check, failed};
+use crate::error::{Error, Result, check};
 use crate::process::{Capability, has_capability};
-use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use rustix::process::{Resource, getrlimit};
 
 /// Low among the realtime priorities, below the kernel's own threads (50 and above), above
@@ -59,11 +58,12 @@ pub fn ordinary() -> Result<()> {
 /// # Errors
 /// `Denied` or `NoMemory` where the limit on locked memory is too small.
 pub fn lock_memory() -> Result<()> {
-    let mut flags = MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT;
+    let mut flags = libc::MCL_CURRENT | libc::MCL_ONFAULT as libc::c_int;
     if has_capability(Capability::IpcLock) {
-        flags |= MlockAllFlags::FUTURE;
+        flags |= libc::MCL_FUTURE;
     }
-    mlockall(flags).map_err(failed("lock memory"))
+    // SAFETY: takes a number; pages may move in, none is changed or taken away.
+    check("lock memory", unsafe { libc::mlockall(flags) }).map(drop)
 }
 
 /// Takes [`lock_memory`] back.
@@ -71,7 +71,8 @@ pub fn lock_memory() -> Result<()> {
 /// # Errors
 /// None on Linux.
 pub fn unlock_memory() -> Result<()> {
-    munlockall().map_err(failed("unlock memory"))
+    // SAFETY: takes nothing; unlocked pages keep their contents.
+    check("unlock memory", unsafe { libc::munlockall() }).map(drop)
 }
 
 /// CPU time that the calling thread has used; exact, unlike that of [`crate::usage`], which

@@ -60,7 +60,8 @@ pub struct CpuLimit {
 /// The memory limits of the own group and its parents, the own first; empty without groups.
 #[must_use]
 pub fn memory_limits(root: &Root) -> Vec<MemoryLimit> {
-    place::own_memory_group(root).map(|place| memory_limits_at(root, &place)).unwrap_or_default()
+    let place = place::own_group(root, Controller::Memory);
+    place.map(|place| memory_limits_at(root, &place)).unwrap_or_default()
 }
 
 /// The memory limits of the group at `place`, as [`super::locate`] finds it for any process,
@@ -80,7 +81,7 @@ pub fn memory_and_swap_rooms(
     available: Bytes,
     swap_free: Bytes,
 ) -> Vec<(String, Bytes)> {
-    let Some(place) = place::own_memory_group(root) else {
+    let Some(place) = place::own_group(root, Controller::Memory) else {
         return Vec::new();
     };
     let room = |group: Group| {
@@ -106,14 +107,16 @@ pub fn memory_and_swap_rooms(
     place.groups().into_iter().filter_map(room).collect()
 }
 
-/// The CPU limits of the own group and its parents, the own first; empty without groups.
+/// The smallest CPU quota among the own group and its parents; without one, the own group.
+/// `None` where there are no groups.
 #[must_use]
-pub fn cpu_limits(root: &Root) -> Vec<CpuLimit> {
-    let Some(place) = place::find(root, Controller::Cpu) else {
-        return Vec::new();
-    };
-    let read = |group| cpu_limit(root, group, place.version);
-    place.groups().into_iter().filter_map(read).collect()
+pub fn tightest_cpu_limit(root: &Root) -> Option<CpuLimit> {
+    let place = place::own_group(root, Controller::Cpu)?;
+    let groups = place.groups().into_iter();
+    groups.filter_map(|group| cpu_limit(root, group, place.version)).min_by_key(|limit| {
+        // Thousandths of a core order as the quota does and are comparable.
+        limit.quota_cores.map_or(u64::MAX, |cores| (cores * 1000.0) as u64)
+    })
 }
 
 /// `None` if the group has no file of the controller at all.

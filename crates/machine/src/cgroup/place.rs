@@ -17,8 +17,6 @@ pub enum Controller {
     Cpu,
     /// CPU time as version 1 counts it, apart from `cpu`.
     CpuAccounting,
-    /// Which CPUs may be used.
-    Cpuset,
     /// Block I/O: `blkio` in version 1, `io` in version 2.
     Io,
     /// None: the tree of version 2 as such, which has pressure and CPU time for each group
@@ -33,7 +31,6 @@ impl Controller {
             Controller::Memory => Some("memory"),
             Controller::Cpu => Some("cpu"),
             Controller::CpuAccounting => Some("cpuacct"),
-            Controller::Cpuset => Some("cpuset"),
             Controller::Io => Some("blkio"),
             Controller::Unified => None,
         }
@@ -83,8 +80,9 @@ impl GroupPlace {
     }
 }
 
-/// The place of a controller; `None` if this process has no group for it that can be seen.
-pub(super) fn find(root: &Root, controller: Controller) -> Option<GroupPlace> {
+/// This process's group of a controller; `None` if it has none that can be seen.
+#[must_use]
+pub fn own_group(root: &Root, controller: Controller) -> Option<GroupPlace> {
     locate(&mounts::read(root), &root.read("/proc/self/cgroup").ok()?, controller)
 }
 
@@ -93,12 +91,6 @@ pub(super) fn find(root: &Root, controller: Controller) -> Option<GroupPlace> {
 pub fn memory_group_of(root: &Root, mounts: &[Mount], pid: u32) -> Option<GroupPlace> {
     let membership = root.read(format!("/proc/{pid}/cgroup")).ok()?;
     locate(mounts, &membership, Controller::Memory)
-}
-
-/// The memory group of this process; `None` if it has none that can be seen.
-#[must_use]
-pub fn own_memory_group(root: &Root) -> Option<GroupPlace> {
-    find(root, Controller::Memory)
 }
 
 /// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.

@@ -6,6 +6,7 @@
 use super::place::{CgroupVersion, Controller, locate};
 use super::*;
 use crate::mounts;
+use crate::root::Root;
 use model::Bytes;
 use proptest::prelude::*;
 use testkit::FakeRoot;
@@ -56,8 +57,9 @@ fn a_group_outside_of_the_namespace_is_not_followed() {
 fn no_groups_is_none() {
     assert_eq!(directories("", "4:memory:/a\n", Controller::Memory), None);
     assert_eq!(directories(V1, "", Controller::Memory), None);
-    assert_eq!(directories(V1, "3:cpu:/a\n", Controller::Cpuset), None);
-    assert_eq!(read(&Root::at(FakeRoot::bare().path())), Cgroups::default());
+    assert_eq!(directories(V1, "3:cpu:/a\n", Controller::Io), None);
+    let bare = Root::at(FakeRoot::bare().path());
+    assert_eq!((memory_limits(&bare), tightest_cpu_limit(&bare)), (Vec::new(), None));
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn a_limit_of_a_parent_counts() {
             tree = tree.file(&format!("{directory}{path}/{name}"), text);
         }
     }
-    let memory = read(&Root::at(tree.path())).memory.unwrap();
+    let memory = &memory_limits(&Root::at(tree.path()))[1];
     assert_eq!((memory.path.as_str(), memory.limit), ("/a", Some(Bytes(1000))));
     assert_eq!(memory.room(), Some(Bytes(500)));
 }
@@ -148,15 +150,15 @@ fn quotas_of_both_versions() {
                 ("cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 77\n"),
             ],
         );
-    let cpu = read(&Root::at(v1.path())).cpu.unwrap();
+    let cpu = tightest_cpu_limit(&Root::at(v1.path())).unwrap();
     assert_eq!(cpu.quota_cores, Some(0.5));
     assert_eq!((cpu.throttled_periods, cpu.throttled_ns), (Some(4), Some(77)));
 
     let v2 = Root::at(FakeRoot::desktop_v2().path());
     // The tree is gone by now: nothing is there, nothing panics.
-    assert_eq!(read(&v2), Cgroups::default());
+    assert_eq!((memory_limits(&v2), tightest_cpu_limit(&v2)), (Vec::new(), None));
     let tree = FakeRoot::desktop_v2();
-    let cpu = read(&Root::at(tree.path())).cpu.unwrap();
+    let cpu = tightest_cpu_limit(&Root::at(tree.path())).unwrap();
     assert_eq!((cpu.path.as_str(), cpu.quota_cores), ("/user.slice/user-1000.slice", Some(1.5)));
     assert_eq!((cpu.throttled_periods, cpu.throttled_ns), (Some(3), Some(2_000_000)));
 }
@@ -168,7 +170,7 @@ proptest! {
         membership in "([0-9]:(memory|cpu|)?:[/.a-z]{0,8}\n){0,4}",
     ) {
         for mounts in [mounts.as_str(), V1, V2] {
-            for controller in [Controller::Memory, Controller::Cpu, Controller::Cpuset] {
+            for controller in [Controller::Memory, Controller::Cpu, Controller::Unified] {
                 for directory in directories(mounts, &membership, controller).into_iter().flatten() {
                     prop_assert!(!directory.split('/').any(|part| part == ".."), "{directory}");
                 }
@@ -188,8 +190,8 @@ proptest! {
                 ("memory.stat", text.as_str()),
                 ("cpu.max", &format!("{number} {number}")),
                 ("cpu.stat", text.as_str()),
-                ("cpuset.cpus", text.as_str()),
             ]);
-        let _ = read(&Root::at(tree.path()));
+        let root = Root::at(tree.path());
+        let _ = (memory_limits(&root), tightest_cpu_limit(&root));
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use machine::cgroup::{CgroupVersion, own_memory_group};
+use machine::cgroup::{CgroupVersion, Controller, own_group};
 use model::Bytes;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,7 +74,7 @@ impl Drop for HogGroup {
 
 /// Where the group goes, and the name of the file for its limit; or why it goes nowhere.
 fn parent(root: &Root) -> std::result::Result<(PathBuf, &'static str), String> {
-    let place = own_memory_group(root).ok_or("there is no memory controller")?;
+    let place = own_group(root, Controller::Memory).ok_or("there is no memory controller")?;
     let mut groups = place.groups().into_iter().map(|group| group.directory);
     if place.version == CgroupVersion::V1 {
         let own = groups.next().ok_or("the own group cannot be seen")?;

@@ -3,7 +3,7 @@
 //!
 //! Only those that the verdict needs. An absent counter stays absent.
 
-use machine::cgroup::own_memory_group;
+use machine::cgroup::{Controller, own_group};
 use machine::{Root, pressure, swap, vmstat};
 use std::collections::BTreeMap;
 
@@ -74,7 +74,8 @@ impl PassCounters {
 }
 
 fn of_groups(root: &Root, values: &mut BTreeMap<String, u64>) {
-    let groups = own_memory_group(root).map(|place| place.groups()).unwrap_or_default();
+    let groups =
+        own_group(root, Controller::Memory).map(|place| place.groups()).unwrap_or_default();
     for (level, group) in groups.iter().enumerate() {
         let file = |name: &str| group.directory.join(name);
         let refused =

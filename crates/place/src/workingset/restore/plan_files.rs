@@ -9,7 +9,7 @@ use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::TargetProcess;
 use crate::workingset::{files, ranges, shared, snapshot};
-use machine::cgroup::{self, GroupPlace};
+use machine::cgroup::{self, Controller, GroupPlace};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use std::collections::{BTreeMap, HashMap};
@@ -153,7 +153,7 @@ impl<'a> FileGroups<'a> {
             root,
             mounts,
             targets,
-            own: cgroup::own_memory_group(root).and_then(directory_of),
+            own: cgroup::own_group(root, Controller::Memory).and_then(directory_of),
             by_target: HashMap::new(),
             first: HashMap::new(),
         }

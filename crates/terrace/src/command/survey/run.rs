@@ -228,7 +228,7 @@ impl ProcessorReading {
         Self {
             at_ns: sys::clock::now_ns(),
             steal_ticks: machine::stat::steal_ticks(root, None),
-            limit: machine::cgroup::read(root).cpu,
+            limit: machine::cgroup::tightest_cpu_limit(root),
         }
     }
 
