@@ -78,5 +78,5 @@ fn per_second(amount: u64, ns: u64) -> Option<f64> {
 /// Processor time of the process so far, kernel workers of its rings included.
 fn cpu_ns() -> Option<u64> {
     let usage = sys::usage::process().ok()?;
-    Some(usage.user_ns + usage.system_ns)
+    Some(usage.cpu_ns())
 }

@@ -198,5 +198,5 @@ fn without_samples(facts: Facts, outcome: RecordingOutcome, damage: Option<Strin
 /// CPU time of this process until now.
 fn process_cpu_ns() -> u64 {
     let used = sys::usage::process().unwrap_or_default();
-    used.user_ns + used.system_ns
+    used.cpu_ns()
 }

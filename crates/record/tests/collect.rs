@@ -566,7 +566,7 @@ fn the_threads_of_a_process_are_summed() {
     let worker = std::thread::spawn(move || {
         let used = || {
             let usage = sys::usage::thread().unwrap();
-            usage.user_ns + usage.system_ns
+            usage.cpu_ns()
         };
         while used() < SPUN_NS.unsigned_abs() {
             std::hint::spin_loop();

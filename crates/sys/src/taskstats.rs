@@ -7,7 +7,7 @@
 
 pub mod parse;
 
-pub use parse::{Charged, Stats};
+pub use parse::Stats;
 
 use crate::error::{Error, ErrorKind, Result, check, count};
 use parse::{Message, attribute, header};

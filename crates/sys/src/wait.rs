@@ -5,7 +5,7 @@
 //! free before it was waited for, so signals are passed on to it until just before that.
 
 use crate::error::{Error, ErrorKind, Result, check};
-use crate::signals;
+use crate::{signals, usage};
 use model::recording::Usage;
 use std::mem::MaybeUninit;
 
@@ -32,9 +32,6 @@ pub struct ChildExit {
     /// What it and the children that it waited for have used.
     pub usage: Usage,
 }
-
-/// Linux counts block I/O of `rusage` in these units, whatever the device.
-const RUSAGE_BLOCK_BYTES: u64 = 512;
 
 /// Waits until the child `pid` has ended, and forgets it.
 ///
@@ -130,7 +127,7 @@ fn reap(pid: u32) -> Result<ChildExit> {
         }
     }
     // SAFETY: the call succeeded and filled it; all-zero would be valid as well.
-    let usage = usage_of(&unsafe { usage.assume_init() });
+    let used = usage::of(&unsafe { usage.assume_init() });
     let ended = if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
         ChildEnding::Killed { signal }
@@ -138,23 +135,5 @@ fn reap(pid: u32) -> Result<ChildExit> {
         let code = libc::WEXITSTATUS(status);
         ChildEnding::Exited { code }
     };
-    Ok(ChildExit { ended, usage })
-}
-
-fn usage_of(usage: &libc::rusage) -> Usage {
-    let nanoseconds = |time: libc::timeval| {
-        time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_usec.unsigned_abs() * 1000
-    };
-    Usage {
-        user_ns: nanoseconds(usage.ru_utime),
-        system_ns: nanoseconds(usage.ru_stime),
-        // Linux counts in units of 1,024 bytes.
-        max_rss_bytes: usage.ru_maxrss.unsigned_abs() * 1024,
-        minor_faults: usage.ru_minflt.unsigned_abs(),
-        major_faults: usage.ru_majflt.unsigned_abs(),
-        read_bytes: usage.ru_inblock.unsigned_abs() * RUSAGE_BLOCK_BYTES,
-        write_bytes: usage.ru_oublock.unsigned_abs() * RUSAGE_BLOCK_BYTES,
-        voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
-        involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
-    }
+    Ok(ChildExit { ended, usage: used })
 }

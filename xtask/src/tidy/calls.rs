@@ -88,6 +88,8 @@ const SETTING_WRITES: CallRule = CallRule {
         "File::create_new",
         "O_RDWR",
         "O_WRONLY",
+        "OFlags::RDWR",
+        "OFlags::WRONLY",
         "fs::write",
     ],
     advice: "outside of `undo`: use `undo` for a setting, or say here what it writes",
@@ -96,14 +98,16 @@ const SETTING_WRITES: CallRule = CallRule {
         ("crates/measure/src/helper.rs", "fs::write", ITSELF),
         ("crates/measure/src/pressure/group.rs", "fs::write", GROUP),
         ("crates/record/src/capture/group.rs", "fs::write", GROUP),
+        ("crates/sys/src/directory.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/file/scratch.rs", ".write(true)", NAMELESS),
         ("crates/sys/src/helper.rs", "fs::write", GROUP),
         ("crates/sys/src/perf/holder.rs", "O_WRONLY", GROUP),
-        ("crates/sys/src/shared_memory.rs", "O_RDWR", NAMELESS),
+        ("crates/sys/src/shared_memory.rs", "OFlags::RDWR", NAMELESS),
     ],
 };
 
 const ITSELF: &str = "what the kernel kills first, of the process itself";
+const HELD: &str = "a file below a held directory, which callers choose";
 const NAMELESS: &str = "a file without a name, through its descriptor or in memory";
 
 pub(super) fn file_by_path(tree: &Tree) -> Vec<Violation> {

@@ -47,6 +47,14 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
+impl Usage {
+    /// CPU time in both modes.
+    #[must_use]
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns.saturating_add(self.system_ns)
+    }
+}
+
 /// How a recording ended and what it cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingOutcome {

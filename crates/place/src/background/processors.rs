@@ -68,7 +68,7 @@ fn shortest_time(used: Duration, demand: Demand, processors: usize) -> Duration 
 
 /// The processor time of this process; 0 if a filter forbids to ask.
 fn used_ns() -> u64 {
-    sys::usage::process().map_or(0, |usage| usage.user_ns + usage.system_ns)
+    sys::usage::process().map_or(0, |usage| usage.cpu_ns())
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Own {
 impl Source for Own {
     fn read(&mut self, moment: &mut Moment<'_>) {
         if let (Some(id), Ok(usage)) = (self.cpu, sys::usage::process()) {
-            moment.row.count(id, usage.user_ns + usage.system_ns);
+            moment.row.count(id, usage.cpu_ns());
         }
         if let Some(id) = self.late {
             moment.row.count(id, self.ticks_late);

@@ -7,7 +7,7 @@
 
 use super::proc::{self, LivingThread};
 use model::recording::{Delay, Task, TaskSource};
-use sys::taskstats::{Charged, Stats};
+use sys::taskstats::Stats;
 
 /// What one thread had been charged at one instant.
 #[derive(Clone, Debug)]
@@ -45,14 +45,14 @@ impl Charges {
             run_ns: stats.run_ns,
             user_ns: stats.user_ns,
             system_ns: stats.system_ns,
-            queue: delay(stats.queue),
-            block_io: Some(delay(stats.block_io)),
-            swap_in: Some(delay(stats.swap_in)),
-            reclaim: Some(delay(stats.reclaim)),
-            thrash: stats.thrash.map(delay),
-            compact: stats.compact.map(delay),
-            copy_on_write: stats.copy_on_write.map(delay),
-            interrupts: stats.interrupts.map(delay),
+            queue: stats.queue,
+            block_io: Some(stats.block_io),
+            swap_in: Some(stats.swap_in),
+            reclaim: Some(stats.reclaim),
+            thrash: stats.thrash,
+            compact: stats.compact,
+            copy_on_write: stats.copy_on_write,
+            interrupts: stats.interrupts,
             minor_faults: stats.minor_faults,
             major_faults: stats.major_faults,
             read_bytes: stats.read_bytes,
@@ -204,10 +204,6 @@ fn since(new: Delay, old: Delay, ran_before: bool) -> Delay {
     }
 }
 
-fn delay(charged: Charged) -> Delay {
-    Delay { count: charged.count, total_ns: charged.total_ns, max_ns: charged.max_ns }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,7 +215,7 @@ mod tests {
             tgid: Some(4),
             elapsed_ns,
             run_ns,
-            block_io: Charged { count: block_io.0, total_ns: block_io.1, max_ns: Some(block_io.2) },
+            block_io: Delay { count: block_io.0, total_ns: block_io.1, max_ns: Some(block_io.2) },
             ..Stats::default()
         }
     }

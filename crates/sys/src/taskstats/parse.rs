@@ -6,16 +6,7 @@
 //! Version 15 (Linux 6.14 and 6.15) put the longest waits between the older fields; later
 //! ones have them at the end.
 
-/// One category of delay as the kernel counts it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Charged {
-    /// How many waits.
-    pub count: u64,
-    /// Their sum.
-    pub total_ns: u64,
-    /// The longest of them; `None` before version 15.
-    pub max_ns: Option<u64>,
-}
+use model::recording::Delay;
 
 /// The record of one thread. What a kernel's version lacks is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,22 +33,22 @@ pub struct Stats {
     /// In the kernel, as the tick saw it.
     pub system_ns: u64,
     /// Runnable, waiting for a processor; always counted.
-    pub queue: Charged,
+    pub queue: Delay,
     /// Waiting for block I/O; this and what follows only where delay accounting was on when
     /// the thread began, 0 otherwise.
-    pub block_io: Charged,
+    pub block_io: Delay,
     /// Reading swapped pages back.
-    pub swap_in: Charged,
+    pub swap_in: Delay,
     /// Freeing memory.
-    pub reclaim: Charged,
+    pub reclaim: Delay,
     /// Reading again what was evicted (version 9).
-    pub thrash: Option<Charged>,
+    pub thrash: Option<Delay>,
     /// Compaction (version 11).
-    pub compact: Option<Charged>,
+    pub compact: Option<Delay>,
     /// Copying write-protected pages (version 13).
-    pub copy_on_write: Option<Charged>,
+    pub copy_on_write: Option<Delay>,
     /// Interrupts (version 14).
-    pub interrupts: Option<Charged>,
+    pub interrupts: Option<Delay>,
     /// Page faults without I/O.
     pub minor_faults: u64,
     /// Page faults with I/O.
@@ -263,17 +254,17 @@ impl<'a> Fields<'a> {
         self.word().map(|us| us.saturating_mul(1000))
     }
 
-    fn delay(&mut self) -> Option<Charged> {
+    fn delay(&mut self) -> Option<Delay> {
         let count = self.word()?;
         let total_ns = self.word()?;
-        let mut charged = Charged { count, total_ns, max_ns: None };
+        let mut delay = Delay { count, total_ns, max_ns: None };
         for word in 0..self.additional {
             let value = self.word()?;
             if word == 0 {
-                charged.max_ns = Some(value);
+                delay.max_ns = Some(value);
             }
         }
-        Some(charged)
+        Some(delay)
     }
 }
 

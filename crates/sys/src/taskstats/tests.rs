@@ -4,6 +4,7 @@
 use super::*;
 use crate::spawn::Gated;
 use crate::wait::wait;
+use model::recording::Delay;
 use proptest::prelude::*;
 
 /// A record of version 16 as Linux 6.18 sent it, in a whole message: thread, process, sum.
@@ -125,10 +126,10 @@ fn each_version_gives_what_it_has() {
 
     // Version 15 has the same words in other places.
     let v15 = Stats::from_bytes(&numbered(15, 560)).unwrap();
-    assert_eq!(v15.queue, charged(2, 3, 4));
-    assert_eq!(v15.block_io, charged(6, 7, 8));
+    assert_eq!(v15.queue, delay(2, 3, 4));
+    assert_eq!(v15.block_io, delay(6, 7, 8));
     assert_eq!(v15.run_ns, 15);
-    assert_eq!(v15.interrupts.unwrap(), charged(66, 67, 68));
+    assert_eq!(v15.interrupts.unwrap(), delay(66, 67, 68));
 
     // What a newer kernel adds is passed over.
     let newer = Stats::from_bytes(&numbered(20, 900)).unwrap();
@@ -137,8 +138,8 @@ fn each_version_gives_what_it_has() {
     assert_eq!(Stats::from_bytes(&numbered(16, 320)), None);
 }
 
-fn charged(count: u64, total_ns: u64, max_ns: u64) -> Charged {
-    Charged { count, total_ns, max_ns: Some(max_ns) }
+fn delay(count: u64, total_ns: u64, max_ns: u64) -> Delay {
+    Delay { count, total_ns, max_ns: Some(max_ns) }
 }
 
 proptest! {

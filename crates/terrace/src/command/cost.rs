@@ -35,10 +35,8 @@ impl Meter {
         let usage = sys::usage::process().ok();
         Cost {
             wall_s: self.started.elapsed().as_secs_f64(),
-            cpu_s: usage
-                .as_ref()
-                .map_or(0.0, |usage| (usage.user_ns + usage.system_ns) as f64 / 1e9),
-            max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_resident_bytes),
+            cpu_s: usage.as_ref().map_or(0.0, |usage| usage.cpu_ns() as f64 / 1e9),
+            max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_rss_bytes),
             written_bytes: 0,
             harness: None,
         }

@@ -75,19 +75,18 @@ fn mark_noisy(tiers: &mut [Tier], noise: &[NoiseSeen]) {
 fn cost(
     seen: &SurveyResults,
     started_ns: u64,
-    before: Option<sys::usage::ProcessUsage>,
+    before: Option<model::recording::Usage>,
     root: &Root,
 ) -> Cost {
     let after = sys::usage::process().ok();
-    let cpu_ns = |usage: &sys::usage::ProcessUsage| usage.user_ns + usage.system_ns;
     let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
     Cost {
         wall_s: (sys::clock::now_ns() - started_ns) as f64 / 1e9,
         cpu_s: match (&before, &after) {
-            (Some(before), Some(after)) => (cpu_ns(after) - cpu_ns(before)) as f64 / 1e9,
+            (Some(before), Some(after)) => (after.cpu_ns() - before.cpu_ns()) as f64 / 1e9,
             _ => 0.0,
         },
-        max_resident_bytes: after.map_or(0, |usage| usage.max_resident_bytes),
+        max_resident_bytes: after.map_or(0, |usage| usage.max_rss_bytes),
         // To devices; what was written to RAM disks wears nothing.
         written_bytes: seen.devices.iter().map(|report| report.written_bytes).sum(),
         timer_ns: overhead.timer_ns,

@@ -52,8 +52,8 @@ impl<'a> Status<'a> {
             ready_s,
             text,
             cost: Cost {
-                cpu_ms: usage.map(|usage| (usage.user_ns + usage.system_ns) / 1_000_000),
-                max_resident_bytes: usage.map(|usage| usage.max_resident_bytes),
+                cpu_ms: usage.map(|usage| usage.cpu_ns() / 1_000_000),
+                max_resident_bytes: usage.map(|usage| usage.max_rss_bytes),
                 written_bytes: machine::process_io::read(&Root::system()).map(|io| io.write_bytes),
             },
         }

@@ -169,5 +169,5 @@ fn left_out(ns: u64, name: &str, what: &str) -> Option<Repair> {
 pub(super) fn usage_ns(view: &View) -> Option<u64> {
     let command = matches!(view.facts().subject, Subject::Command { .. });
     let usage = view.recording().outcome.as_ref()?.usage?;
-    (command && view.is_whole()).then(|| usage.user_ns.saturating_add(usage.system_ns))
+    (command && view.is_whole()).then(|| usage.cpu_ns())
 }
