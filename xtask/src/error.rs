@@ -47,7 +47,6 @@ impl Error {
     }
 
     /// The exit status that this error ends the process with.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

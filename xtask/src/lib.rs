@@ -6,15 +6,15 @@
 //! part of the product, and nothing here is needed to build or run it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
-pub mod attack;
-pub mod bench;
-pub mod error;
-pub mod process;
-pub mod rust;
-pub mod test;
-pub mod tidy;
+mod attack;
+mod bench;
+mod error;
+mod process;
+mod rust;
+mod test;
+mod tidy;
 pub mod vm;
-pub mod workspace;
+mod workspace;
 
 pub use error::Error;
 
@@ -52,7 +52,6 @@ enum Task {
 }
 
 /// Whether `cargo xtask` has this command.
-#[must_use]
 pub fn is_command(name: &str) -> bool {
     Line::command().find_subcommand(name).is_some()
 }

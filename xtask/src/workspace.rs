@@ -5,7 +5,7 @@
 //! which needs no network; only the fields that a rule uses are kept.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -72,12 +72,67 @@ pub fn current_root() -> Result<PathBuf, Error> {
 }
 
 /// A `cargo` command that runs in `root`, with the same toolchain that runs this program.
-#[must_use]
-pub fn cargo(root: &Path) -> Command {
+///
+/// Where `CI` is set nothing is built twice, so state for the next build would only take room: 2 GB
+/// of a whole test run.
+pub(crate) fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root);
+    if std::env::var_os("CI").is_some() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
+}
+
+/// Something to execute that cargo built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Executable {
+    /// The name of its target.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// Its first source, from the workspace root.
+    pub(crate) source: String,
+    /// The manifest of its package.
+    pub(crate) manifest: PathBuf,
+    /// Whether it holds tests.
+    pub(crate) is_test: bool,
+}
+
+/// Runs cargo with `args`, which build something; what of it can be executed. Cargo's own lines and
+/// the compiler's go to standard error.
+///
+/// # Errors
+/// [`Error::Program`] if it does not build.
+pub(crate) fn executables(root: &Path, args: &[&str]) -> Result<Vec<Executable>, Error> {
+    let mut command = cargo(root);
+    command.args(args).args(["--locked", "--message-format=json-render-diagnostics"]);
+    let what = format!("cargo {}", args[0]);
+    let fail = |why: String| Error::Program { program: what.clone(), what: why };
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| fail(format!("cannot start: {error}")))?;
+    if !output.status.success() {
+        return Err(fail(output.status.to_string()));
+    }
+    let messages = String::from_utf8_lossy(&output.stdout);
+    Ok(messages.lines().filter_map(|line| executable(root, line)).collect())
+}
+
+/// One line of cargo's messages, if it names something to execute.
+fn executable(root: &Path, line: &str) -> Option<Executable> {
+    let message: Value = serde_json::from_str(line).ok()?;
+    let text = |pointer: &str| message.pointer(pointer)?.as_str();
+    let source = Path::new(text("/target/src_path")?);
+    Some(Executable {
+        name: text("/target/name")?.to_owned(),
+        path: text("/executable")?.into(),
+        source: source.strip_prefix(root).unwrap_or(source).to_string_lossy().into_owned(),
+        manifest: text("/manifest_path")?.into(),
+        is_test: message.pointer("/profile/test")?.as_bool()?,
+    })
 }
 
 /// What cargo knows about the workspace at `root`, as JSON (`cargo metadata`, format 1, no
@@ -163,6 +218,22 @@ mod tests {
             is_member: false,
         }));
         assert!(target_directory(&metadata).unwrap().is_absolute());
+    }
+
+    #[test]
+    fn only_what_can_be_executed_is_an_executable() {
+        let line = r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/a/Cargo.toml","target":{"name":"survey","src_path":"/r/crates/a/tests/survey.rs"},"profile":{"test":true},"executable":"/t/survey-1f"}"#;
+        let expected = Executable {
+            name: "survey".to_owned(),
+            path: "/t/survey-1f".into(),
+            source: "crates/a/tests/survey.rs".to_owned(),
+            manifest: "/r/crates/a/Cargo.toml".into(),
+            is_test: true,
+        };
+        let root = Path::new("/r");
+        assert_eq!(executable(root, line), Some(expected));
+        assert_eq!(executable(root, &line.replace("\"/t/survey-1f\"", "null")), None);
+        assert_eq!(executable(root, "Compiling"), None);
     }
 
     #[test]

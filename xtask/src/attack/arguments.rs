@@ -10,7 +10,7 @@ use testkit::Random;
 use super::judge::Form;
 use super::mutate::{chance, pick, place};
 use super::recording::plain;
-use super::stage::{Bad, Stage, text, words};
+use super::stage::{AttackStage, Held, text, words};
 
 const WORDS: &[&str] = &[
     "0",
@@ -60,7 +60,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// One command with odd words.
-pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let file_path = plain(stage, directory, "hog_beside")?;
     let file = text(&file_path);
     let out_path = directory.join("out");

@@ -4,7 +4,7 @@
 //! passes before its mend is not a case: each was seen to fail once, or says in its file what holds
 //! it.
 
-use super::stage::{Held, Stage};
+use super::stage::{AttackStage, Held};
 use super::{escalation, faults, files, http, injection, kill, limits, memory, status};
 
 /// One named case.
@@ -12,17 +12,17 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// What the attacker does, in one line.
     pub(super) attack: &'static str,
-    pub(super) run: fn(&Stage) -> Held,
+    pub(super) run: fn(&AttackStage) -> Held,
     /// Whether other cases would disturb it, or it them: it counts processes, groups or settings of
     /// the whole machine, or takes its time or its memory.
     pub(super) is_alone: bool,
 }
 
-const fn case(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
+const fn case(name: &'static str, attack: &'static str, run: fn(&AttackStage) -> Held) -> Case {
     Case { name, attack, run, is_alone: false }
 }
 
-const fn alone(name: &'static str, attack: &'static str, run: fn(&Stage) -> Held) -> Case {
+const fn alone(name: &'static str, attack: &'static str, run: fn(&AttackStage) -> Held) -> Case {
     Case { is_alone: true, ..case(name, attack, run) }
 }
 

@@ -8,12 +8,10 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use super::judge;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, ensure, give_away, names, need, need_admin, text,
-    wait_until,
+    AttackStage, Held, PATIENCE, Stop, ensure, give_away, names, need, need_admin, text, wait_until,
 };
-use crate::process;
+use crate::process::{self, Limits, Running};
 
 /// `survey --quick` takes at most 15 s on an idle machine.
 const SURVEY_LIMIT: Duration = Duration::from_secs(180);
@@ -23,7 +21,7 @@ const LAB_LIMIT: Duration = Duration::from_secs(150);
 const LAB_GRACE: Duration = Duration::from_secs(15);
 
 /// M7: the directory of kept surveys is a link of another user; root made and removed files there.
-pub(super) fn kept_surveys(stage: &Stage) -> Held {
+pub(super) fn kept_surveys(stage: &AttackStage) -> Held {
     need_admin()?;
     let directory = stage.scratch("kept")?;
     let [home, evil, victim] = ["home", "evil", "victim"].map(|name| directory.join(name));
@@ -38,15 +36,15 @@ pub(super) fn kept_surveys(stage: &Stage) -> Held {
     std::fs::set_permissions(&evil, PermissionsExt::from_mode(0o1777))?;
     let mut command = stage.terrace(&["survey", "--quick"]);
     command.env("HOME", &home).env_remove("XDG_STATE_HOME");
-    let observed = judge::observe(command, SURVEY_LIMIT, u64::MAX)?;
-    ensure(observed.status == Some(0), || format!("survey: {:?}", observed.status))?;
+    let observed = process::observe(command, Limits { time: SURVEY_LIMIT, memory_bytes: None })?;
+    ensure(observed.status() == Some(0), || format!("survey: {:?}", observed.status()))?;
     let made = names(&victim);
     ensure(made.is_empty(), || format!("root wrote through another user's link: {made:?}"))
 }
 
 /// L12 d: `result.json` was written through a link that another user put into the output's
 /// directory.
-pub(super) fn lab_output(stage: &Stage) -> Held {
+pub(super) fn lab_output(stage: &AttackStage) -> Held {
     need_admin()?;
     let directory = stage.scratch("lab-output")?;
     let [out, victim] = ["out", "victim"].map(|name| directory.join(name));
@@ -54,7 +52,7 @@ pub(super) fn lab_output(stage: &Stage) -> Held {
     give_away(&out)?;
     std::fs::write(&victim, "before")?;
     let arguments = ["lab", "run", "memory-copy-2001", "--budget", "3s", "--out", text(&out)];
-    let mut running = Running::start(stage.terrace(&arguments))?;
+    let mut running = Running::silent(stage.terrace(&arguments))?;
     // Late enough that the directory was found empty, early enough that nothing is there yet.
     thread::sleep(Duration::from_millis(500));
     for name in ["result.json", "recording.trec"] {
@@ -66,7 +64,7 @@ pub(super) fn lab_output(stage: &Stage) -> Held {
 }
 
 /// H1: the database's user replaced its log by a link, and root opened it.
-pub(super) fn lab_log(stage: &Stage) -> Held {
+pub(super) fn lab_log(stage: &AttackStage) -> Held {
     need_admin()?;
     need(&["setpriv"])?;
     let versions = Path::new("/usr/lib/postgresql");
@@ -82,7 +80,7 @@ pub(super) fn lab_log(stage: &Stage) -> Held {
     let victim = private.join("victim");
     std::fs::write(&trace, "")?;
     std::fs::set_permissions(&trace, PermissionsExt::from_mode(0o666))?;
-    let attacker = Running::start(planter(&disk, &victim, &trace))?;
+    let attacker = Running::silent(planter(&disk, &victim, &trace))?;
     let arguments = [
         "lab",
         "run",
@@ -102,13 +100,13 @@ pub(super) fn lab_log(stage: &Stage) -> Held {
         "--out",
         text(&out),
     ];
-    let mut lab = Running::start(stage.terrace(&arguments))?;
+    let mut lab = Running::silent(stage.terrace(&arguments))?;
     let has = |word: &str| std::fs::read_to_string(&trace).is_ok_and(|trace| trace.contains(word));
     let began = wait_until(LAB_LIMIT, || has("seen") || !lab.is_alive());
     wait_until(LAB_GRACE, || victim.exists() || !lab.is_alive());
     let was_written = victim.exists();
     drop(attacker);
-    super::stage::signal(lab.pid(), "TERM")?;
+    process::signal(lab.pid(), "TERM")?;
     wait_until(PATIENCE, || !lab.is_alive());
     ensure(!was_written, || {
         "root made a file for the database's user outside of its directory".to_owned()

@@ -9,7 +9,8 @@ use testkit::tool_reports::VMSTAT;
 
 use super::recording::plain;
 use super::stage::{
-    Held, Stage, Stop, ensure, has_status, is_documented, names, need, observe, shown, text, words,
+    AttackStage, Held, Stop, ensure, has_status, is_documented, names, need, observe, shown, text,
+    words,
 };
 
 const ERRORS: &[&str] = &["ENOSPC", "EIO", "EDQUOT", "EFBIG"];
@@ -36,11 +37,11 @@ fn fault(error: &str, when: &str) -> String {
 }
 
 /// Whether `strace` may trace here.
-fn need_strace(stage: &Stage) -> Held {
+fn need_strace(stage: &AttackStage) -> Held {
     need(&["strace"])?;
     let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null"];
     let observed = observe(stage.terrace_under(&wrapper, &["--version"]))?;
-    match observed.status {
+    match observed.status() {
         Some(0) => Ok(()),
         _ => Err(Stop::Needs("strace to be allowed to trace".to_owned())),
     }
@@ -48,7 +49,7 @@ fn need_strace(stage: &Stage) -> Held {
 
 /// The status is the command's or, before it begins, 125; the recording can be read or is not
 /// there.
-pub(super) fn of_run(stage: &Stage) -> Held {
+pub(super) fn of_run(stage: &AttackStage) -> Held {
     need_strace(stage)?;
     let directory = stage.scratch("faults")?;
     let [out, mark] = ["out.trec", "mark"].map(|name| directory.join(name));
@@ -65,15 +66,16 @@ pub(super) fn of_run(stage: &Stage) -> Held {
             let observed = observe(stage.recorded(&wrapper, &out, &script))?;
             let what = format!(
                 "{error} at write {when}: status {:?}, signal {:?}",
-                observed.status, observed.signal
+                observed.status(),
+                observed.signal()
             );
-            let is_right = observed.status == Some(if mark.exists() { STATUS } else { 125 });
+            let is_right = observed.status() == Some(if mark.exists() { STATUS } else { 125 });
             ensure(is_right && !observed.text().contains("panicked"), || what.clone())?;
             reached += u32::from(observed.text().contains("terrace"));
             if out.exists() && mark.exists() {
                 let read = observe(stage.terrace(&["explain", text(&out)]))?;
                 let is_read =
-                    matches!(read.status, Some(0 | 1)) || std::fs::metadata(&out)?.len() < 16;
+                    matches!(read.status(), Some(0 | 1)) || std::fs::metadata(&out)?.len() < 16;
                 ensure(is_read, || {
                     format!("{what}; the recording cannot be read: {:?}", read.text())
                 })?;
@@ -84,7 +86,7 @@ pub(super) fn of_run(stage: &Stage) -> Held {
 }
 
 /// L12 a: the first write fails: status 125, and no file that the next run would refuse to replace.
-pub(super) fn nothing_left(stage: &Stage) -> Held {
+pub(super) fn nothing_left(stage: &AttackStage) -> Held {
     need_strace(stage)?;
     let directory = stage.scratch("nothing-left")?;
     let out = directory.join("out.trec");
@@ -98,7 +100,7 @@ pub(super) fn nothing_left(stage: &Stage) -> Held {
 
 /// A file is written whole or not at all: what was there before stays, and nothing is left beside
 /// it.
-pub(super) fn of_writers(stage: &Stage) -> Held {
+pub(super) fn of_writers(stage: &AttackStage) -> Held {
     need_strace(stage)?;
     let directory = stage.scratch("fault-writers")?;
     let recording = plain(stage, &directory, "hog_beside")?;
@@ -127,7 +129,7 @@ pub(super) fn of_writers(stage: &Stage) -> Held {
             let observed = observe(stage.terrace_under(&wrapper, arguments))?;
             let what = || format!("{error} at write {number}: {}", shown(arguments));
             is_documented(&observed, what)?;
-            if observed.status != Some(0) {
+            if observed.status() != Some(0) {
                 let mut after = names(&directory);
                 // The directory is synced after the whole file was put in its place.
                 if size(&out) * 100 >= whole * 99 {

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use testkit::{Dead, DeadFuse, Tmpfs};
 
-use super::judge::{self, DOCUMENTED, Form, MEMORY_LIMIT_BYTES};
+use super::judge::{Form, within};
 use super::recording::plain;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, as_other_user, ensure, give_away, need, need_admin,
-    observe, shown, text, wait_until, words,
+    AttackStage, Held, PATIENCE, Stop, as_other_user, ensure, give_away, is_documented, names,
+    need, need_admin, observe, shown, text, wait_until, words,
 };
+use crate::process::Running;
 
 fn make_pipe(path: &Path) -> Held {
     need(&["mkfifo"])?;
@@ -27,7 +28,7 @@ fn make_pipe(path: &Path) -> Held {
 }
 
 /// L6: what is not a regular file is refused by every reader, without waiting for it.
-pub(super) fn special_inputs(stage: &Stage) -> Held {
+pub(super) fn special_inputs(stage: &AttackStage) -> Held {
     let directory = stage.scratch("special")?;
     let [pipe, loop_link, socket] = ["pipe", "loop", "socket"].map(|name| directory.join(name));
     make_pipe(&pipe)?;
@@ -65,7 +66,7 @@ fn readers(input: &str, out: &str) -> Vec<Vec<std::ffi::OsString>> {
 }
 
 /// L9: what is not redacted is for its owner alone, and so is what replaces such a file meanwhile.
-pub(super) fn modes(stage: &Stage) -> Held {
+pub(super) fn modes(stage: &AttackStage) -> Held {
     let directory = stage.scratch("modes")?;
     let recording_path = plain(stage, &directory, "hog_beside")?;
     let recording = text(&recording_path);
@@ -90,12 +91,12 @@ pub(super) fn modes(stage: &Stage) -> Held {
     let kill = "inject=rename,renameat,renameat2:signal=KILL:error=EIO";
     let wrapper = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", kill];
     let observed = observe(stage.terrace_under(&wrapper, &commands[0].0))?;
-    let parts: Vec<PathBuf> = super::stage::names(&directory)
+    let parts: Vec<PathBuf> = names(&directory)
         .into_iter()
         .filter(|name| name.ends_with(".part"))
         .map(|name| directory.join(name))
         .collect();
-    ensure(observed.status != Some(0), || "the temporary file is not renamed".to_owned())?;
+    ensure(observed.status() != Some(0), || "the temporary file is not renamed".to_owned())?;
     // Without a name (`O_TMPFILE`) there is nothing to read.
     parts.iter().try_for_each(|part| is_private(part))
 }
@@ -109,21 +110,21 @@ fn is_private(path: &Path) -> Held {
 }
 
 /// L10: after `run` has ended, nothing of it keeps the caller's directory busy.
-pub(super) fn busy_mount(stage: &Stage) -> Held {
+pub(super) fn busy_mount(stage: &AttackStage) -> Held {
     need_admin()?;
     let disk = Tmpfs::mount(4 << 20).map_err(Stop::Needs)?;
     let mut command = stage.terrace(&["run", "-q", "--", "true"]);
     command.current_dir(disk.path());
     let observed = observe(command)?;
     let unmounted = Command::new("umount").arg(disk.path()).stderr(Stdio::null()).status()?;
-    ensure(observed.status == Some(0), || format!("run: {:?}", observed.status))?;
+    ensure(observed.status() == Some(0), || format!("run: {:?}", observed.status()))?;
     ensure(unmounted.success(), || {
         "the directory that `run` was called in cannot be unmounted at once".to_owned()
     })
 }
 
 /// L11: a user who may read the directory of a flight recorder could lock it.
-pub(super) fn foreign_lock(stage: &Stage) -> Held {
+pub(super) fn foreign_lock(stage: &AttackStage) -> Held {
     need_admin()?;
     need(&["setpriv", "flock"])?;
     let directory = stage.scratch("foreign-lock")?;
@@ -133,24 +134,24 @@ pub(super) fn foreign_lock(stage: &Stage) -> Held {
     // Its owner may have opened it to others, who read the segments.
     std::fs::set_permissions(&ring, PermissionsExt::from_mode(0o755))?;
     let mut holders = Vec::new();
-    for name in [String::new()].into_iter().chain(super::stage::names(&ring)) {
+    for name in [String::new()].into_iter().chain(names(&ring)) {
         let mut command = as_other_user("flock");
         command.arg(ring.join(name)).args(["sleep", "60"]);
-        holders.push(Running::start(command)?);
+        holders.push(Running::silent(command)?);
     }
     thread::sleep(Duration::from_millis(500));
     let observed = observe(stage.terrace(&record))?;
-    ensure(observed.status == Some(0), || {
+    ensure(observed.status() == Some(0), || {
         format!(
             "a lock of another user: status {:?}, {:?}",
-            observed.status,
+            observed.status(),
             observed.text().trim()
         )
     })
 }
 
 /// L12 h: root does not write into a directory that another user can change.
-pub(super) fn foreign_ring(stage: &Stage) -> Held {
+pub(super) fn foreign_ring(stage: &AttackStage) -> Held {
     need_admin()?;
     let directory = stage.scratch("foreign-ring")?;
     let ring = directory.join("ring");
@@ -158,15 +159,15 @@ pub(super) fn foreign_ring(stage: &Stage) -> Held {
     give_away(&ring)?;
     let record = ["record", "--keep", "10s", "--for", "1s", "-o", text(&ring)];
     let observed = observe(stage.terrace(&record))?;
-    let names = super::stage::names(&ring);
-    ensure(observed.status != Some(0) && names.is_empty(), || {
+    let names = names(&ring);
+    ensure(observed.status() != Some(0) && names.is_empty(), || {
         format!("root recorded into another user's directory: {names:?}")
     })
 }
 
 /// L12 b: a link of another user is not followed, with or without `fs.protected_symlinks`, and the
 /// message says why.
-pub(super) fn link_reason(stage: &Stage) -> Held {
+pub(super) fn link_reason(stage: &AttackStage) -> Held {
     need_admin()?;
     let directory = stage.scratch("sticky")?;
     std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o1777))?;
@@ -178,28 +179,26 @@ pub(super) fn link_reason(stage: &Stage) -> Held {
     let observed = stage.attack(&arguments, Form::Text)?;
     ensure(std::fs::metadata(&target)?.len() == 0, || "the link was followed".to_owned())?;
     let says = observed.text();
-    let is_refused = observed.status == Some(3) && says.contains("another user can change");
-    ensure(is_refused, || format!("status {:?}, a wrong reason: {says:?}", observed.status))
+    let is_refused = observed.status() == Some(3) && says.contains("another user can change");
+    ensure(is_refused, || format!("status {:?}, a wrong reason: {says:?}", observed.status()))
 }
 
 /// L12 c: a pipe is refused before it is opened: who waits at its other end does not notice.
-pub(super) fn pipe_as_output(stage: &Stage) -> Held {
+pub(super) fn pipe_as_output(stage: &AttackStage) -> Held {
     let directory = stage.scratch("pipe-output")?;
     let pipe = directory.join("pipe");
     make_pipe(&pipe)?;
-    let mut reader = Running::start({
-        let mut command = Command::new("cat");
-        command.arg(&pipe);
-        command
-    })?;
+    let mut command = Command::new("cat");
+    command.arg(&pipe);
+    let mut reader = Running::silent(command)?;
     thread::sleep(Duration::from_millis(300));
     for command in [
         words(["run", "-q", "--force", "-o", text(&pipe), "--", "true"]),
         words(["record", "--for", "1s", "--force", "-o", text(&pipe)]),
     ] {
         let observed = observe(stage.terrace(&command))?;
-        ensure(!observed.is_late && observed.status != Some(0), || {
-            format!("{:?}: {}", observed.status, shown(&command))
+        ensure(!observed.is_late && observed.status() != Some(0), || {
+            format!("{:?}: {}", observed.status(), shown(&command))
         })?;
     }
     let was_opened = wait_until(Duration::from_millis(500), || !reader.is_alive());
@@ -208,7 +207,7 @@ pub(super) fn pipe_as_output(stage: &Stage) -> Held {
 }
 
 /// Standard output that is full, closed or a pipe without a reader.
-pub(super) fn full_output(stage: &Stage) -> Held {
+pub(super) fn full_output(stage: &AttackStage) -> Held {
     let directory = stage.scratch("full-output")?;
     let recording_path = plain(stage, &directory, "hog_beside")?;
     let recording = text(&recording_path);
@@ -224,34 +223,19 @@ pub(super) fn full_output(stage: &Stage) -> Held {
             [Stdio::from(File::options().write(true).open("/dev/full")?), Stdio::from(writer)];
         for output in outputs {
             let mut command = stage.terrace(&arguments);
-            command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
-            let observed = judge::finish(command.spawn()?, PATIENCE, MEMORY_LIMIT_BYTES)?;
-            let is_documented = observed.status.is_some_and(|status| DOCUMENTED.contains(&status));
-            ensure(is_documented && !observed.text().contains("panicked"), || {
-                format!(
-                    "{:?}, signal {:?}: {}",
-                    observed.status,
-                    observed.signal,
-                    shown(&arguments)
-                )
-            })?;
+            command.stdout(output).stderr(Stdio::piped());
+            let observed = Running::start(command)?.finish(within(PATIENCE))?;
+            is_documented(&observed, || shown(&arguments))?;
         }
         let closed = ["sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"];
         let observed = observe(stage.terrace_under(&closed, &arguments))?;
-        ensure(observed.status.is_some_and(|status| DOCUMENTED.contains(&status)), || {
-            format!(
-                "outputs closed: {:?}, signal {:?}: {}",
-                observed.status,
-                observed.signal,
-                shown(&arguments)
-            )
-        })?;
+        is_documented(&observed, || format!("outputs closed: {}", shown(&arguments)))?;
     }
     Ok(())
 }
 
 /// L5: commands that look at the files of others do not wait for a dead one.
-pub(super) fn dead_fuse(stage: &Stage) -> Held {
+pub(super) fn dead_fuse(stage: &AttackStage) -> Held {
     need_admin()?;
     let directory = stage.scratch("fuse")?;
     let mut fuse = DeadFuse::mount().map_err(Stop::Needs)?;
@@ -265,7 +249,7 @@ pub(super) fn dead_fuse(stage: &Stage) -> Held {
         words(["hog", "--size", "16m", "--count", "1", "--repeat", "1"]),
     ];
     for arguments in commands {
-        let mut running = Running::start(stage.terrace(&arguments))?;
+        let mut running = Running::silent(stage.terrace(&arguments))?;
         let has_ended = wait_until(Duration::from_secs(30), || !running.is_alive());
         if !has_ended {
             // No signal ends it: the connection must go first.

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -16,7 +16,11 @@ use testkit::Random;
 
 use super::mutate::{self, chance, pick};
 use super::recording::plain;
-use super::stage::{Bad, Held, PATIENCE, Stage, Stop, ensure, text, wait_until, words};
+use super::stage::{
+    AttackStage, Held, PATIENCE, Stop, as_other_user, bad, ensure, give_away, need, need_admin,
+    text, wait_until, words,
+};
+use crate::process::Running;
 
 /// Requests of one mutant.
 const REQUESTS: u64 = 20;
@@ -30,45 +34,34 @@ const HOLDERS: usize = 64;
 /// A `view` that serves a page.
 #[derive(Debug)]
 struct Server {
-    child: Child,
+    running: Running,
     port: u16,
     secret: String,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 impl Server {
-    fn start(stage: &Stage, directory: &Path) -> io::Result<Self> {
+    fn start(stage: &AttackStage, directory: &Path) -> io::Result<Self> {
         let path = plain(stage, directory, "hog_beside")?;
         let mut command = stage.terrace(&["view", "--no-browser", text(&path)]);
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running::start(command)?;
         let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
+        if let Some(stdout) = running.child.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
         let address = line.trim().strip_prefix("http://127.0.0.1:");
         let parts = address.and_then(|address| address.split_once('/'));
         let port = parts.and_then(|(port, _)| port.parse().ok());
         let mut server = Self {
-            child,
+            running,
             port: port.unwrap_or(0),
             secret: parts.map_or_else(String::new, |(_, path)| path.trim_matches('/').to_owned()),
         };
-        if server.is_alive() && server.port != 0 {
+        if server.running.is_alive() && server.port != 0 {
             Ok(server)
         } else {
             Err(io::Error::other(format!("view printed no address: {line:?}")))
         }
-    }
-
-    fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
     }
 
     /// The request that gets the page.
@@ -103,8 +96,8 @@ impl Server {
 
     /// Processor time of the server so far, in ticks of a hundredth second.
     fn processor_ticks(&self) -> u64 {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.running.pid()))
+            .unwrap_or_default();
         let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
         let fields = after.split_whitespace().skip(11).take(2);
         fields.filter_map(|field| field.parse::<u64>().ok()).sum()
@@ -116,35 +109,34 @@ fn is_page(answer: &[u8]) -> bool {
 }
 
 /// One server, a row of changed requests.
-pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let mut server = Server::start(stage, directory)?;
-    let bad = |why: String, request: &[u8]| Bad {
-        why,
-        command: format!("view, then the request b\"{}\"", request.escape_ascii()),
+    let bad = |why: &str, request: &[u8]| {
+        Err(bad(why, &format!("view, then the request b\"{}\"", request.escape_ascii())))
     };
     for _ in 0..REQUESTS {
         let request = request(&server, random);
         let answer = server.answer(&request)?;
         if !(answer.is_empty() || answer.starts_with(b"HTTP/1.1 ")) {
-            return Err(bad("an answer that is not HTTP".to_owned(), &request));
+            return bad("an answer that is not HTTP", &request);
         }
         let has_secret =
             request.windows(server.secret.len()).any(|part| part == server.secret.as_bytes());
         if is_page(&answer) && !has_secret {
-            return Err(bad("the page without the secret".to_owned(), &request));
+            return bad("the page without the secret", &request);
         }
         if answer.windows(27).any(|part| part.eq_ignore_ascii_case(b"access-control-allow-origin"))
         {
-            return Err(bad("leave for pages of others".to_owned(), &request));
+            return bad("leave for pages of others", &request);
         }
-        if !server.is_alive() {
-            return Err(bad("the server ended".to_owned(), &request));
+        if !server.running.is_alive() {
+            return bad("the server ended", &request);
         }
     }
     if server.serves_the_page() {
         Ok(())
     } else {
-        Err(bad("a good request got no page any more".to_owned(), &server.good()))
+        bad("a good request got no page any more", &server.good())
     }
 }
 
@@ -177,7 +169,7 @@ fn request(server: &Server, random: &mut Random) -> Vec<u8> {
 
 /// L1: one connection to the events of a page that is not live took a processor as long as it
 /// stayed.
-pub(super) fn idle_events(stage: &Stage) -> Held {
+pub(super) fn idle_events(stage: &AttackStage) -> Held {
     let directory = stage.scratch("idle-events")?;
     let server = Server::start(stage, &directory)?;
     let mut stream = server.connect()?;
@@ -195,7 +187,7 @@ pub(super) fn idle_events(stage: &Stage) -> Held {
 }
 
 /// L2: connections without the secret that got their 404 and stayed kept the browser out.
-pub(super) fn refused_connections(stage: &Stage) -> Held {
+pub(super) fn refused_connections(stage: &AttackStage) -> Held {
     let directory = stage.scratch("refused")?;
     let server = Server::start(stage, &directory)?;
     let is_over = AtomicBool::new(false);
@@ -241,13 +233,13 @@ fn hold(server: &Server, is_over: &AtomicBool) {
 }
 
 /// M5: the address on the browser's command line served the first user who read it.
-pub(super) fn browser_ticket(stage: &Stage) -> Held {
-    super::stage::need_admin()?;
-    super::stage::need(&["setpriv"])?;
+pub(super) fn browser_ticket(stage: &AttackStage) -> Held {
+    need_admin()?;
+    need(&["setpriv"])?;
     let directory = stage.scratch("ticket")?;
-    super::stage::give_away(&directory)?;
+    give_away(&directory)?;
     let path = plain(stage, &directory, "hog_beside")?;
-    super::stage::give_away(&path)?;
+    give_away(&path)?;
     let (browser, seen) = (directory.join("xdg-open"), directory.join("seen"));
     let script =
         format!("#!/bin/sh\nprintf %s \"$1\" > {0}.new; mv {0}.new {0}; sleep 30\n", text(&seen));
@@ -256,12 +248,12 @@ pub(super) fn browser_ticket(stage: &Stage) -> Held {
     let runtime = directory.join("runtime");
     std::fs::create_dir(&runtime)?;
     std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-    super::stage::give_away(&runtime)?;
-    let mut command = super::stage::as_other_user(text(&stage.binary));
+    give_away(&runtime)?;
+    let mut command = as_other_user(text(&stage.binary));
     command.args(words(["view", text(&path)]).iter().map(OsString::as_os_str));
     command.env("PATH", format!("{}:/usr/bin:/bin", text(&directory)));
     command.env("DISPLAY", ":0").env("HOME", &directory).env("XDG_RUNTIME_DIR", &runtime);
-    let mut view = super::stage::Running::start(command)?;
+    let mut view = Running::silent(command)?;
     if !wait_until(PATIENCE, || seen.exists()) {
         let alive = view.is_alive();
         return Err(Stop::Failed(format!("no browser was started; view runs: {alive}")));

@@ -10,7 +10,7 @@ use testkit::tool_reports::{FIO, FIO_LOG, IOSTAT, SADF, VMSTAT};
 
 use super::judge::Form;
 use super::mutate::{self, chance, pick, place};
-use super::stage::{Bad, Stage, text, words};
+use super::stage::{AttackStage, Held, text, words};
 
 /// The texts with the name of their tool.
 const SEEDS: &[(&str, &str)] =
@@ -51,7 +51,7 @@ const TOKENS: &[&str] = &[
 const TEXT_BYTES_MAX: usize = 200_000;
 
 /// One mutant, imported; the recording that came out of it is read.
-pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let (tool, seed) = *pick(random, SEEDS);
     let name = format!("a_{}.1.log", pick(random, &["bw", "iops", "lat", "clat", "slat"]));
     let [input, recording, out] =
@@ -67,7 +67,7 @@ pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Re
         let interval = *pick(random, &["1s", "0s", "1ns", "99999999h", "0.5s", "100ms"]);
         arguments.extend(words(["--interval", interval]));
     }
-    if stage.attack(&arguments, Form::Text)?.status != Some(0) {
+    if stage.attack(&arguments, Form::Text)?.status() != Some(0) {
         return Ok(());
     }
     let (arguments, form) = match random.below(4) {

@@ -11,11 +11,13 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::judge::{self, Expected, Form, MEMORY_LIMIT_BYTES, TIME_LIMIT};
+use super::judge::{self, Expected, Form, TIME_LIMIT, within};
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, ensure, need_admin, observe, text, wait_until, words,
+    AttackStage, Held, PATIENCE, Stop, bad, ensure, need_admin, observe, shown, text, wait_until,
+    words,
 };
 use super::trec::{self, Chunk};
+use crate::process::{self, Ended, Running};
 
 /// ESC, BEL, CR, C1, right-to-left and line separator: each does something to some terminal.
 const CONTROLS: &str = "\u{1b}]0;PWN\u{7}\u{1b}[31mE\r\u{9b}2JB\u{202e}I\u{2028}";
@@ -122,7 +124,7 @@ fn facts(line: &mut Value, reach: Reach) {
 }
 
 /// Writes every hostile recording; their paths.
-fn write_recordings(stage: &Stage, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn write_recordings(stage: &AttackStage, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     // Those that were made here tell nothing that the fixtures do not.
     let fixtures =
@@ -138,7 +140,7 @@ fn write_recordings(stage: &Stage, directory: &Path) -> std::io::Result<Vec<Path
 }
 
 /// Two surveys whose texts are hostile as far as the reader takes them, the second one slower.
-fn write_surveys(stage: &Stage, directory: &Path) -> Result<[PathBuf; 2], Stop> {
+fn write_surveys(stage: &AttackStage, directory: &Path) -> Result<[PathBuf; 2], Stop> {
     let [a, b, probe] = ["a.json", "b.json", "probe.json"].map(|name| directory.join(name));
     let mut hostile = stage.survey.clone();
     let mut count = 0;
@@ -149,7 +151,7 @@ fn write_surveys(stage: &Stage, directory: &Path) -> Result<[PathBuf; 2], Stop> 
         // A field that names a kind is refused with any other word.
         let compare = stage.terrace(&["compare", "--json", text(&probe), text(&probe)]);
         let compared = observe(compare)?;
-        if compared.status == Some(0) {
+        if compared.status() == Some(0) {
             hostile = tried;
             count += 1;
         }
@@ -210,7 +212,7 @@ fn grown(value: &Value) -> Value {
 }
 
 /// M1: `explain`, `compare` and `proof` of hostile recordings.
-pub(super) fn recordings(stage: &Stage) -> Held {
+pub(super) fn recordings(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile")?;
     let paths = write_recordings(stage, &directory)?;
     let card = directory.join("card.md");
@@ -231,7 +233,7 @@ pub(super) fn recordings(stage: &Stage) -> Held {
 }
 
 /// M1: `compare` of hostile surveys.
-pub(super) fn surveys(stage: &Stage) -> Held {
+pub(super) fn surveys(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile-surveys")?;
     let [a, b] = write_surveys(stage, &directory)?;
     let [a, b] = [&a, &b].map(|path| text(path));
@@ -242,7 +244,7 @@ pub(super) fn surveys(stage: &Stage) -> Held {
 }
 
 /// L8: no raw markup in Markdown.
-pub(super) fn markdown(stage: &Stage) -> Held {
+pub(super) fn markdown(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile-markdown")?;
     let paths = write_recordings(stage, &directory)?;
     let mut pairs: Vec<[PathBuf; 2]> =
@@ -262,7 +264,7 @@ pub(super) fn markdown(stage: &Stage) -> Held {
 }
 
 /// No raw markup of a recording or survey in a page, redacted or not.
-pub(super) fn pages(stage: &Stage) -> Held {
+pub(super) fn pages(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile-pages")?;
     let page = directory.join("page.html");
     let out = text(&page);
@@ -293,9 +295,8 @@ pub(super) fn pages(stage: &Stage) -> Held {
     for command in commands {
         let _ = std::fs::remove_file(&page);
         let observed = observe(stage.terrace(&command))?;
-        let shown = super::stage::shown(&command);
-        if observed.status == Some(0) {
-            no_markup(&std::fs::read_to_string(&page)?, &shown)?;
+        if observed.status() == Some(0) {
+            no_markup(&std::fs::read_to_string(&page)?, &shown(&command))?;
         }
     }
     Ok(())
@@ -327,7 +328,7 @@ fn hostile_name() -> String {
 }
 
 /// M1: names of files, groups and mounts, in what is said about them.
-pub(super) fn names(stage: &Stage) -> Held {
+pub(super) fn names(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile-names")?;
     let name = hostile_name();
     let absent_path = directory.join(&name);
@@ -357,14 +358,14 @@ pub(super) fn names(stage: &Stage) -> Held {
         words([&name]),
     ];
     for command in commands {
-        let observed = judge::observe(stage.terrace(&command), TIME_LIMIT * 4, MEMORY_LIMIT_BYTES)?;
-        printable(&observed, &super::stage::shown(&command))?;
+        let observed = process::observe(stage.terrace(&command), within(TIME_LIMIT * 4))?;
+        printable(&observed, &shown(&command))?;
     }
     mounted(stage, &directory)
 }
 
 /// A mount with a hostile name, where this user may mount.
-fn mounted(stage: &Stage, directory: &Path) -> Held {
+fn mounted(stage: &AttackStage, directory: &Path) -> Held {
     if need_admin().is_err() {
         return Ok(());
     }
@@ -379,10 +380,7 @@ fn mounted(stage: &Stage, directory: &Path) -> Held {
         words(["ramdisk", "why", text(&point), "--size", "16m", "--budget", "1s"]),
         words(["run", "--details", "--", "true"]),
     ]
-    .map(|command| {
-        let observed = judge::observe(stage.terrace(&command), PATIENCE, MEMORY_LIMIT_BYTES);
-        (observed, super::stage::shown(&command))
-    });
+    .map(|command| (observe(stage.terrace(&command)), shown(&command)));
     mount("umount", &[])?;
     for (observed, command) in observed {
         printable(&observed?, &command)?;
@@ -391,27 +389,26 @@ fn mounted(stage: &Stage, directory: &Path) -> Held {
 }
 
 /// Whether nothing that was printed is a control character; any status.
-fn printable(observed: &judge::Observed, command: &str) -> Held {
+fn printable(observed: &Ended, command: &str) -> Held {
     let outputs = [("output", &observed.stdout), ("error", &observed.stderr)];
     for (name, bytes) in outputs {
         if let Some(found) = judge::control_character(bytes, Form::Text) {
-            return Err(Stop::Failed(format!(
-                "a control character on standard {name}: {found}\n    {command}"
-            )));
+            let why = format!("a control character on standard {name}: {found}");
+            return Err(bad(&why, command));
         }
     }
     Ok(())
 }
 
 /// M1: a process of another user whose name is a command to the terminal.
-pub(super) fn process(stage: &Stage) -> Held {
+pub(super) fn process(stage: &AttackStage) -> Held {
     let directory = stage.scratch("hostile-process")?;
     // The kernel takes the name from the file, 15 bytes of it.
     let program = directory.join(OsStr::from_bytes(b"\x1b]0;PWN\x07\x1b[2J"));
     std::fs::copy("/bin/sh", &program)?;
     let mut command = Command::new(&program);
     command.args(["-c", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do sleep 1; done"]);
-    let running = Running::start(command)?;
+    let running = Running::silent(command)?;
     let pid = running.pid().to_string();
     let is_large = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
@@ -424,10 +421,8 @@ pub(super) fn process(stage: &Stage) -> Held {
         words(["warm", "restore", "--dry-run", "--pid", &pid]),
     ] {
         let observed = observe(stage.terrace(&arguments))?;
-        let judged = judge::judge(&observed, &Expected::of(Form::Text));
-        judged.map_err(|why| {
-            Stop::Failed(format!("{why}\n    {}", super::stage::shown(&arguments)))
-        })?;
+        judge::judge(&observed, &Expected::of(Form::Text))
+            .map_err(|why| bad(&why, &shown(&arguments)))?;
     }
     Ok(())
 }

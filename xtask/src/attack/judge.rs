@@ -1,28 +1,21 @@
-//! Runs one attacked command and judges how it ended.
+//! Judges how an attacked command ended; pure.
 //!
-//! `observe` runs a command under a limit of time and of memory and keeps what it printed; `judge`
-//! is pure. A command holds when it ends by itself with a documented status, does not panic, stays
-//! below its limits and prints no control character. Each rule has a test that shows it fail.
+//! A command holds when it ends by itself with a documented status, does not panic, stays below its
+//! limits and prints no control character. Each rule has a test that shows it fail.
 
-use std::io::{self, Read};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::process::{Ended, Limits};
 
 /// No ordinary mutant takes a second, even in a debug build.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// A command that ran out of time on a loaded machine gets so many times as much once more.
-const RETRY_FACTOR: u32 = 4;
 /// The most memory of an ordinary mutant.
 pub(super) const MEMORY_LIMIT_BYTES: u64 = 1 << 30;
-/// Longer output is read and forgotten.
-const OUTPUT_BYTES_MAX: u64 = 16 << 20;
-/// How often a command is looked at.
-const POLL: Duration = Duration::from_millis(2);
-/// What a command that has ended left behind holds its output at most this long.
-const OUTPUT_GRACE: Duration = Duration::from_secs(5);
+
+/// The usual memory, and this much time.
+pub(super) fn within(time: Duration) -> Limits {
+    Limits { time, memory_bytes: Some(MEMORY_LIMIT_BYTES) }
+}
 
 /// The documented statuses of every command but `run`.
 pub(super) const DOCUMENTED: &[i32] = &[0, 1, 2, 3, 4];
@@ -56,100 +49,8 @@ impl Expected {
     }
 }
 
-/// What a command did.
-#[derive(Debug, Default)]
-pub(super) struct Observed {
-    /// Its exit status; `None` if a signal ended it.
-    pub(super) status: Option<i32>,
-    /// The signal that ended it.
-    pub(super) signal: Option<i32>,
-    /// Whether it was killed at its limit of time.
-    pub(super) is_late: bool,
-    /// Its standard output.
-    pub(super) stdout: Vec<u8>,
-    /// Its standard error.
-    pub(super) stderr: Vec<u8>,
-    /// The most memory that it was seen to have in RAM.
-    pub(super) peak_bytes: u64,
-}
-
-impl Observed {
-    /// Both outputs as text, for a search in them.
-    pub(super) fn text(&self) -> String {
-        let [out, err] = [&self.stdout, &self.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        format!("{out}{err}")
-    }
-}
-
-/// Runs a command as `make` gives it, and once more with more time if it was late.
-pub(super) fn observe_patiently(make: impl Fn() -> Command) -> io::Result<Observed> {
-    let first = observe(make(), TIME_LIMIT, MEMORY_LIMIT_BYTES)?;
-    if !first.is_late {
-        return Ok(first);
-    }
-    observe(make(), TIME_LIMIT * RETRY_FACTOR, MEMORY_LIMIT_BYTES)
-}
-
-/// Runs `command` without input to its end; kills it at `limit` or beyond `memory_bytes`.
-pub(super) fn observe(
-    mut command: Command,
-    limit: Duration,
-    memory_bytes: u64,
-) -> io::Result<Observed> {
-    let child =
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    finish(child, limit, memory_bytes)
-}
-
-/// As [`observe`], of a command that runs already. Its outputs are pipes, or go elsewhere.
-pub(super) fn finish(mut child: Child, limit: Duration, memory_bytes: u64) -> io::Result<Observed> {
-    let deadline = Instant::now() + limit;
-    let stdout = child.stdout.take().map(drain);
-    let stderr = child.stderr.take().map(drain);
-    let mut observed = Observed::default();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        observed.peak_bytes = observed.peak_bytes.max(peak_bytes(child.id()));
-        observed.is_late = Instant::now() >= deadline;
-        if observed.is_late || observed.peak_bytes > memory_bytes {
-            child.kill()?;
-            break child.wait()?;
-        }
-        thread::sleep(POLL);
-    };
-    let collect = |pipe: Option<Receiver<Vec<u8>>>| {
-        pipe.and_then(|pipe| pipe.recv_timeout(OUTPUT_GRACE).ok()).unwrap_or_default()
-    };
-    (observed.status, observed.signal) = (status.code(), status.signal());
-    (observed.stdout, observed.stderr) = (collect(stdout), collect(stderr));
-    Ok(observed)
-}
-
-/// Reads a pipe on its own thread: the first bytes are kept, the others forgotten.
-fn drain<R: Read + Send + 'static>(mut pipe: R) -> Receiver<Vec<u8>> {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // An error of reading ends the output early, as an end does.
-        let _ = (&mut pipe).take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-        let _ = io::copy(&mut pipe, &mut io::sink());
-        let _ = sender.send(bytes);
-    });
-    receiver
-}
-
-/// The most memory that a process had in RAM so far; 0 if it has ended.
-fn peak_bytes(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) << 10
-}
-
 /// Why `observed` is not what is expected, in words.
-pub(super) fn judge(observed: &Observed, expected: &Expected) -> Result<(), String> {
+pub(super) fn judge(observed: &Ended, expected: &Expected) -> Result<(), String> {
     let complaint = String::from_utf8_lossy(&observed.stderr);
     let first = complaint.lines().next().unwrap_or_default();
     if observed.is_late {
@@ -162,7 +63,7 @@ pub(super) fn judge(observed: &Observed, expected: &Expected) -> Result<(), Stri
     if complaint.contains("panicked") {
         return Err(format!("it panicked: {first:?}"));
     }
-    match (observed.status, observed.signal) {
+    match (observed.status(), observed.signal()) {
         (Some(status), _) if expected.statuses.contains(&status) => {}
         (Some(status), _) => {
             return Err(format!("status {status} is not expected: {first:?}"));
@@ -225,6 +126,8 @@ fn without_colors(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::observe;
+    use std::process::Command;
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");
@@ -233,7 +136,7 @@ mod tests {
     }
 
     fn verdict(script: &str, form: Form) -> Result<(), String> {
-        let observed = observe(shell(script), Duration::from_secs(60), MEMORY_LIMIT_BYTES).unwrap();
+        let observed = observe(shell(script), within(Duration::from_secs(60))).unwrap();
         judge(&observed, &Expected::of(form))
     }
 
@@ -260,14 +163,15 @@ mod tests {
     #[test]
     fn a_command_that_hangs_is_killed_and_seen() {
         let limit = Duration::from_millis(50);
-        let observed = observe(shell("exec sleep 60"), limit, MEMORY_LIMIT_BYTES).unwrap();
+        let observed = observe(shell("exec sleep 60"), within(limit)).unwrap();
         assert!(judge(&observed, &Expected::of(Form::Text)).is_err());
         assert!(observed.is_late);
     }
 
     #[test]
     fn too_much_memory_is_seen() {
-        let observed = observe(shell("sleep 60"), Duration::from_secs(60), 1).unwrap();
+        let limits = Limits { memory_bytes: Some(1), ..within(Duration::from_secs(60)) };
+        let observed = observe(shell("exec sleep 60"), limits).unwrap();
         assert!(observed.peak_bytes > 1);
         let expected = Expected { memory_bytes: 1, ..Expected::of(Form::Text) };
         let error = judge(&observed, &expected).unwrap_err();

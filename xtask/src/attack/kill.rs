@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use testkit::Random;
 
-use super::judge::{self, DOCUMENTED};
+use super::judge::{DOCUMENTED, Form};
 use super::mutate::pick;
 use super::recording::plain;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, ensure, names, observe, signal, text, wait_until, words,
+    AttackStage, Held, PATIENCE, ensure, names, need_admin, no_part_left, observe, shown, text,
+    wait_until, words,
 };
 use super::{snapshot, trec};
+use crate::process::{Running, signal};
 
 /// The setting that `--apply` switches.
 const DELAY_ACCOUNTING: &str = "/proc/sys/kernel/task_delayacct";
@@ -35,7 +37,7 @@ fn script(mark: &Path) -> String {
 }
 
 /// The processes that run the binary of the stage.
-fn alive(stage: &Stage) -> Vec<String> {
+fn alive(stage: &AttackStage) -> Vec<String> {
     let Ok(binary) = std::fs::metadata(&stage.binary) else {
         return Vec::new();
     };
@@ -66,7 +68,7 @@ fn groups(pids: &[u32]) -> Vec<PathBuf> {
 }
 
 /// After `undo`: no process, group, setting or temporary file is left.
-fn nothing_left(stage: &Stage, directory: &Path, pids: &[u32], before: &str) -> Held {
+fn nothing_left(stage: &AttackStage, directory: &Path, pids: &[u32], before: &str) -> Held {
     let is_gone = wait_until(PATIENCE, || alive(stage).is_empty());
     ensure(is_gone, || format!("processes left: {:?}", alive(stage)))?;
     observe(stage.terrace(&["undo"]))?;
@@ -75,13 +77,11 @@ fn nothing_left(stage: &Stage, directory: &Path, pids: &[u32], before: &str) -> 
     ensure(is_back, || format!("task_delayacct is {:?}, was {before:?}", setting()))?;
     let groups = groups(pids);
     ensure(groups.is_empty(), || format!("groups left: {groups:?}"))?;
-    let parts: Vec<String> =
-        names(directory).into_iter().filter(|name| name.ends_with(".part")).collect();
-    ensure(parts.is_empty(), || format!("left behind: {parts:?}"))
+    no_part_left(directory)
 }
 
 /// `run`, `run --apply`, `record` and `record --keep`, killed at random moments.
-pub(super) fn recorders(stage: &Stage) -> Held {
+pub(super) fn recorders(stage: &AttackStage) -> Held {
     let directory = stage.scratch("kill")?;
     let mut random = Random(stage.seed);
     let before = setting();
@@ -97,7 +97,7 @@ pub(super) fn recorders(stage: &Stage) -> Held {
             _ if random.below(2) == 0 => words(["record", "--apply", "-o", text(&out)]),
             _ => words(["record", "--keep", "20s", "-o", text(&out)]),
         };
-        let mut running = Running::start(stage.terrace(&arguments))?;
+        let mut running = Running::silent(stage.terrace(&arguments))?;
         pids.push(running.pid());
         let moment = Duration::from_millis(random.below(MOMENT_MS));
         thread::sleep(moment);
@@ -117,7 +117,7 @@ pub(super) fn recorders(stage: &Stage) -> Held {
             })?;
         }
         if out.exists() {
-            stage.attack(&words(["explain", text(&out)]), judge::Form::Text)?;
+            stage.attack(&words(["explain", text(&out)]), Form::Text)?;
         }
     }
     ensure(begun > 0 || stage.rounds < 4, || {
@@ -127,7 +127,7 @@ pub(super) fn recorders(stage: &Stage) -> Held {
 }
 
 /// `warm restore --dry-run`, `hog`, `view` and `record`, ended in every way at random moments.
-pub(super) fn others(stage: &Stage) -> Held {
+pub(super) fn others(stage: &AttackStage) -> Held {
     let directory = stage.scratch("kill-others")?;
     let recording_path = plain(stage, &directory, "hog_beside")?;
     let recording = text(&recording_path);
@@ -151,19 +151,18 @@ pub(super) fn others(stage: &Stage) -> Held {
             3 => words(["record", "--force", "--apply", "--for", "20s", "-o", text(&out)]),
             _ => words(["view", "--html", text(&page), recording]),
         };
-        let mut running = Running::start(stage.terrace(&arguments))?;
+        let mut running = Running::silent(stage.terrace(&arguments))?;
         pids.push(running.pid());
         thread::sleep(Duration::from_millis(random.below(MOMENT_MS)));
         let name = *pick(&mut random, &["TERM", "INT", "HUP", "KILL"]);
         signal(running.pid(), "STOP")?;
         signal(running.pid(), "CONT")?;
         signal(running.pid(), name)?;
-        let what = super::stage::shown(&arguments);
+        let what = shown(&arguments);
         let has_ended = wait_until(PATIENCE, || !running.is_alive());
         ensure(has_ended, || format!("SIG{name} does not end {what}"))?;
         // Before its handlers are there, the signal ends the program as any other.
-        let child = running.0.as_mut().and_then(|child| child.try_wait().ok().flatten());
-        let status = child.and_then(|status| status.code());
+        let status = running.child.wait()?.code();
         ensure(status.is_none_or(|status| DOCUMENTED.contains(&status)), || {
             format!("SIG{name}: status {status:?}: {what}")
         })?;
@@ -176,13 +175,13 @@ pub(super) fn others(stage: &Stage) -> Held {
 }
 
 /// L12 e: `undo` removes what a killed recorder left, without another run.
-pub(super) fn undo(stage: &Stage) -> Held {
-    super::stage::need_admin()?;
+pub(super) fn undo(stage: &AttackStage) -> Held {
+    need_admin()?;
     let directory = stage.scratch("undo")?;
     let mark = directory.join("mark");
     let before = setting();
     let arguments = words(["run", "-q", "--apply", "--", "sh", "-c", &script(&mark)]);
-    let mut running = Running::start(stage.terrace(&arguments))?;
+    let mut running = Running::silent(stage.terrace(&arguments))?;
     let pid = running.pid();
     ensure(wait_until(PATIENCE, || mark.exists()), || "the command did not begin".to_owned())?;
     signal(pid, "KILL")?;

@@ -6,7 +6,8 @@
 
 use super::recording::plain;
 use super::stage::{
-    Held, Stage, Stop, has_status, is_documented, need, no_part_left, observe, shown, text, words,
+    AttackStage, Held, Stop, has_status, is_documented, need, no_part_left, observe, shown, text,
+    words,
 };
 
 /// The status of the command, which nothing else has.
@@ -42,7 +43,7 @@ const OF_READERS: &[&str] =
     &["--fsize=0", "--fsize=4096", "--nofile=8", "--memlock=0", "--stack=1048576", "--rttime=1000"];
 
 /// The status is the command's, or 125 if it was not begun.
-pub(super) fn of_run(stage: &Stage) -> Held {
+pub(super) fn of_run(stage: &AttackStage) -> Held {
     need(&["prlimit"])?;
     let directory = stage.scratch("limits")?;
     let [out, mark] = ["out.trec", "mark"].map(|name| directory.join(name));
@@ -61,7 +62,7 @@ pub(super) fn of_run(stage: &Stage) -> Held {
 }
 
 /// Commands that read a recording and write a file, under each limit.
-pub(super) fn of_readers(stage: &Stage) -> Held {
+pub(super) fn of_readers(stage: &AttackStage) -> Held {
     need(&["prlimit"])?;
     let directory = stage.scratch("reader-limits")?;
     let recording = plain(stage, &directory, "hog_beside")?;

@@ -2,18 +2,21 @@
 //!
 //! Recordings and snapshots that unpack to a thousand times their size, and sparse files.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::TempDir;
 
-use super::judge::{self, Expected, Form, MEMORY_LIMIT_BYTES, TIME_LIMIT};
+use super::judge::{self, Expected, Form, TIME_LIMIT, within};
 use super::snapshot;
-use super::stage::{Held, PATIENCE, Stage, Stop, ensure, shown, signal, text, words};
+use super::stage::{AttackStage, Held, PATIENCE, Stop, bad, ensure, shown, text, words};
 use super::trec::{self, Chunk};
+use crate::process::{self, Limits, Running};
 
 /// Columns and rows of the widest chunk of samples that a reader takes.
 const COLUMNS: usize = 32_768;
@@ -31,7 +34,7 @@ const SPARSE_BYTES: u64 = (16 << 40) - 4096;
 const LARGEST_BYTES: u64 = (1 << 63) - 4097;
 
 /// Facts, series and outcome of a fixture, in this order.
-fn frame(stage: &Stage) -> Result<(Value, Chunk, Chunk), Stop> {
+fn frame(stage: &AttackStage) -> Result<(Value, Chunk, Chunk), Stop> {
     let chunks = trec::parse(stage.recording("hog_beside")?);
     let find = |kind: u8| chunks.iter().rev().find(|chunk| chunk.kind == kind).cloned();
     let found = find(trec::FACTS).zip(find(trec::OUTCOME)).zip(find(trec::SCHEMA));
@@ -42,7 +45,7 @@ fn frame(stage: &Stage) -> Result<(Value, Chunk, Chunk), Stop> {
 }
 
 /// L3: 65 KB that hold 64 Mi changes of values.
-pub(super) fn changes(stage: &Stage) -> Held {
+pub(super) fn changes(stage: &AttackStage) -> Held {
     let directory = stage.scratch("changes")?;
     let (facts, _, outcome) = frame(stage)?;
     let mut bytes = trec::header(1, 1);
@@ -59,7 +62,8 @@ pub(super) fn changes(stage: &Stage) -> Held {
     let path = text(&file);
     let out = directory.join("out.html");
     for arguments in [words(["explain", path]), words(["view", "--html", text(&out), path])] {
-        hold(stage, &arguments, READ_LIMIT, EXPLAIN_BYTES)?;
+        let limits = Limits { time: READ_LIMIT, memory_bytes: Some(EXPLAIN_BYTES) };
+        hold(stage, &arguments, limits)?;
     }
     Ok(())
 }
@@ -77,7 +81,7 @@ fn dense() -> Vec<u8> {
 }
 
 /// L4: every word of a long command line was looked for at every letter of a text.
-pub(super) fn redaction(stage: &Stage) -> Held {
+pub(super) fn redaction(stage: &AttackStage) -> Held {
     let directory = stage.scratch("redaction")?;
     let (mut facts, schema, outcome) = frame(stage)?;
     let word = |index: usize| Value::from(format!("{}{index:04}", "r".repeat(40)));
@@ -90,20 +94,15 @@ pub(super) fn redaction(stage: &Stage) -> Held {
     let [path, out] = ["redaction.trec", "out"].map(|name| directory.join(name));
     std::fs::write(&path, trec::file(&chunks))?;
     let arguments = words(["export", "--to", "json", "-o", text(&out), text(&path)]);
-    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)
+    hold(stage, &arguments, within(PATIENCE))
 }
 
 /// Runs a command once and judges it with these limits.
-fn hold(
-    stage: &Stage,
-    arguments: &[std::ffi::OsString],
-    limit: Duration,
-    memory_bytes: u64,
-) -> Held {
-    let observed = judge::observe(stage.terrace(arguments), limit, memory_bytes)?;
+fn hold(stage: &AttackStage, arguments: &[OsString], limits: Limits) -> Held {
+    let observed = process::observe(stage.terrace(arguments), limits)?;
+    let memory_bytes = limits.memory_bytes.unwrap_or(u64::MAX);
     let expected = Expected { memory_bytes, ..Expected::of(Form::Text) };
-    let judged = judge::judge(&observed, &expected);
-    judged.map_err(|why| Stop::Failed(format!("{why}\n    {}", shown(arguments))))
+    judge::judge(&observed, &expected).map_err(|why| bad(&why, &shown(arguments)))
 }
 
 /// A file of this length without a block.
@@ -114,7 +113,7 @@ fn sparse(path: &Path, bytes: u64) -> std::io::Result<File> {
 }
 
 /// M6: files that hold nothing, and are looked at for hours.
-pub(super) fn sparse_files(stage: &Stage) -> Held {
+pub(super) fn sparse_files(stage: &AttackStage) -> Held {
     // On a disk: files in RAM have none to come back from, and are left out.
     let directory = stage.scratch("sparse")?;
     let files = (0..SPARSE_FILES)
@@ -124,26 +123,19 @@ pub(super) fn sparse_files(stage: &Stage) -> Held {
     let pid = std::process::id().to_string();
     let arguments = words(["warm", "show", "--pid", &pid]);
     let mut command = stage.terrace(&arguments);
-    command
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped());
-    let child = command.spawn()?;
-    let terrace = child.id();
-    let interrupted = thread::spawn(move || {
-        thread::sleep(Duration::from_secs(2));
-        let _ = signal(terrace, "INT");
-    });
-    let observed = judge::finish(child, TIME_LIMIT * 2, MEMORY_LIMIT_BYTES)?;
-    let _ = interrupted.join();
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = Running::start(command)?;
+    thread::sleep(Duration::from_secs(2));
+    process::signal(running.pid(), "INT")?;
+    let observed = running.finish(within(TIME_LIMIT * 2))?;
     ensure(!observed.is_late, || "the first Ctrl-C does not end `warm show`".to_owned())?;
-    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    hold(stage, &arguments, within(PATIENCE))?;
     drop(files);
     Ok(())
 }
 
 /// M6: a snapshot of one file of 8 EiB took for ever.
-pub(super) fn sparse_snapshot(stage: &Stage) -> Held {
+pub(super) fn sparse_snapshot(stage: &AttackStage) -> Held {
     let shared = TempDir::in_dir(Path::new("/dev/shm"));
     let path = shared.join("sparse");
     drop(sparse(&path, LARGEST_BYTES)?);
@@ -155,5 +147,5 @@ pub(super) fn sparse_snapshot(stage: &Stage) -> Held {
     let file = directory.join("sparse.snap");
     std::fs::write(&file, trec::snapshot(&trec::json_lines(&lines)))?;
     let arguments = words(["warm", "restore", "--dry-run", text(&file)]);
-    hold(stage, &arguments, PATIENCE, MEMORY_LIMIT_BYTES)
+    hold(stage, &arguments, within(PATIENCE))
 }

@@ -40,7 +40,7 @@ mod trec;
 
 use cases::{CASES, Case};
 pub use options::Options;
-use stage::{Bad, Held, Stage, Stop};
+use stage::{AttackStage, Held, Stop};
 
 /// Where inputs of attacks that succeeded are kept, below the directory of the build.
 const KEPT: &str = "attack";
@@ -59,7 +59,7 @@ struct Family {
     attack: Attack,
 }
 
-type Attack = fn(&Stage, &mut Random, &Path) -> Result<(), Bad>;
+type Attack = fn(&AttackStage, &mut Random, &Path) -> Held;
 
 const fn family(name: &'static str, attack: Attack) -> Family {
     Family { name, attack }
@@ -165,8 +165,8 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
     let binary = directory.join("terrace");
     let kept = directory.with_file_name(KEPT);
     let seed = options.seed();
-    let stage =
-        Stage::new(root, &binary, seed, options.rounds()).map_err(Error::io("attack", &binary))?;
+    let stage = AttackStage::new(root, &binary, seed, options.rounds())
+        .map_err(Error::io("attack", &binary))?;
     println!("attack: seed {seed}");
     let mut tally = Tally::default();
     run_cases(&stage, options, &mut tally);
@@ -191,7 +191,7 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
 }
 
 /// Runs the cases that disturb nothing side by side, then the others; repeats alone what failed.
-fn run_cases(stage: &Stage, options: &Options, tally: &mut Tally) {
+fn run_cases(stage: &AttackStage, options: &Options, tally: &mut Tally) {
     let wanted = CASES.iter().filter(|case| options.wants(case.name));
     let (alone, together): (Vec<&Case>, Vec<&Case>) = wanted.partition(|case| case.is_alone);
     let next = AtomicUsize::new(0);
@@ -221,14 +221,14 @@ fn run_cases(stage: &Stage, options: &Options, tally: &mut Tally) {
     }
 }
 
-fn timed(stage: &Stage, case: &Case) -> (Held, f64) {
+fn timed(stage: &AttackStage, case: &Case) -> (Held, f64) {
     let started = Instant::now();
     let outcome = (case.run)(stage);
     (outcome, started.elapsed().as_secs_f64())
 }
 
 /// Repeats a case that failed: with nothing beside it, it may hold.
-fn repeat(stage: &Stage, case: &Case, why: &str, tally: &mut Tally) {
+fn repeat(stage: &AttackStage, case: &Case, why: &str, tally: &mut Tally) {
     println!("{:28} failed, once more: {why}", case.name);
     let (outcome, seconds) = timed(stage, case);
     tally.disturbed += u32::from(outcome.is_ok());
@@ -236,7 +236,7 @@ fn repeat(stage: &Stage, case: &Case, why: &str, tally: &mut Tally) {
 }
 
 /// Prints how a case ended, and counts it.
-fn count(stage: &Stage, case: &Case, outcome: Held, seconds: f64, tally: &mut Tally) {
+fn count(stage: &AttackStage, case: &Case, outcome: Held, seconds: f64, tally: &mut Tally) {
     match outcome {
         Ok(()) => {
             tally.held += 1;
@@ -263,7 +263,7 @@ fn generator(seed: u64, family: &str, index: u64) -> Random {
 
 /// Runs mutants until `limit` has passed, or the one that was asked for.
 fn run_mutants(
-    stage: &Stage,
+    stage: &AttackStage,
     families: &[&Family],
     options: &Options,
     limit: Duration,
@@ -284,10 +284,10 @@ fn run_mutants(
             let index = options.mutant.unwrap_or(turn / families.len() as u64);
             let outcome = run_mutant(stage, family, index, &name);
             done.fetch_add(1, Ordering::Relaxed);
-            if let Err((bad_one, directory)) = outcome {
+            if let Err((stop, directory)) = outcome {
                 bad.fetch_add(1, Ordering::Relaxed);
                 let _line = lines.lock();
-                report(stage, family, index, &bad_one, &directory, kept);
+                report(stage, family, index, &stop, &directory, kept);
             }
         }
     };
@@ -303,28 +303,33 @@ fn run_mutants(
 }
 
 fn run_mutant(
-    stage: &Stage,
+    stage: &AttackStage,
     family: &Family,
     index: u64,
     name: &str,
-) -> Result<(), (Bad, PathBuf)> {
+) -> Result<(), (Stop, PathBuf)> {
     let directory = stage.scratch(name).map_err(|error| (error.into(), PathBuf::new()))?;
     let mut random = generator(stage.seed, family.name, index);
-    (family.attack)(stage, &mut random, &directory).map_err(|bad| (bad, directory))
+    (family.attack)(stage, &mut random, &directory).map_err(|stop| (stop, directory))
 }
 
 /// Keeps the input and says what it did, and how to repeat it.
-fn report(stage: &Stage, family: &Family, index: u64, bad: &Bad, directory: &Path, kept: &Path) {
+fn report(
+    stage: &AttackStage,
+    family: &Family,
+    index: u64,
+    stop: &Stop,
+    directory: &Path,
+    kept: &Path,
+) {
     let seed = stage.seed;
     let target = kept.join(format!("{}-{seed}-{index}", family.name));
-    println!("{:28} BAD: {}", format!("{} {index}", family.name), bad.why);
+    let [from, to] = [directory, &target].map(stage::text);
+    let what = stop.to_string().replace(from, to);
+    println!("{:28} BAD: {what}", format!("{} {index}", family.name));
     let _ = std::fs::remove_dir_all(&target);
-    match copy_all(directory, &target) {
-        Ok(()) => {
-            let [from, to] = [directory, &target].map(stage::text);
-            println!("    repeat: {}", bad.command.replace(from, to));
-        }
-        Err(error) => println!("    its input cannot be kept: {error}"),
+    if let Err(error) = copy_all(directory, &target) {
+        println!("    its input cannot be kept: {error}");
     }
     println!("    or: cargo xtask attack --seed {seed} --mutant {index} {}", family.name);
 }

@@ -13,7 +13,7 @@ use testkit::Random;
 
 use super::judge::Form;
 use super::mutate::{self, EXTREMES, chance, pick, place};
-use super::stage::{Bad, Stage, text, words};
+use super::stage::{AttackStage, Held, text, words};
 use super::trec::{self, Chunk};
 
 /// The kinds of spans that the reader knows, and one that it does not.
@@ -43,7 +43,7 @@ const SPAN_TEXTS: &[&str] = &[
 ];
 
 /// One mutant of a recording, read by one command.
-pub(super) fn attack_file(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack_file(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let [a, b] = ["a.trec", "b.trec"].map(|name| directory.join(name));
     std::fs::write(&a, mutant(stage, random))?;
     let second = if chance(random, 50) {
@@ -57,7 +57,7 @@ pub(super) fn attack_file(stage: &Stage, random: &mut Random, directory: &Path) 
 }
 
 /// One ring of mutants, read by one command.
-pub(super) fn attack_ring(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack_ring(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let ring = directory.join("ring");
     std::fs::create_dir(&ring)?;
     for index in 0..*pick(random, &[1, 2, 3, 5]) {
@@ -101,7 +101,7 @@ fn reader_of(random: &mut Random, directory: &Path, a: &str, b: &str) -> (Vec<Os
 }
 
 /// The bytes of one changed recording.
-fn mutant(stage: &Stage, random: &mut Random) -> Vec<u8> {
+fn mutant(stage: &AttackStage, random: &mut Random) -> Vec<u8> {
     let index = random.below(stage.chunks.len() as u64) as usize;
     if chance(random, 6) {
         let mut bytes = stage.recordings[index].1.clone();
@@ -259,7 +259,11 @@ fn column_of(random: &mut Random, rows: u64) -> Vec<u8> {
 }
 
 /// Writes one fixture as a file.
-pub(super) fn plain(stage: &Stage, directory: &Path, name: &str) -> io::Result<std::path::PathBuf> {
+pub(super) fn plain(
+    stage: &AttackStage,
+    directory: &Path,
+    name: &str,
+) -> io::Result<std::path::PathBuf> {
     let path = directory.join(format!("{name}.trec"));
     std::fs::write(&path, stage.recording(name)?)?;
     Ok(path)

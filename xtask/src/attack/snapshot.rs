@@ -12,7 +12,7 @@ use testkit::Random;
 
 use super::judge::Form;
 use super::mutate::{self, EXTREMES, chance, pick};
-use super::stage::{Bad, Stage, text, words};
+use super::stage::{AttackStage, Held, text, words};
 use super::trec;
 
 /// What a path may lead to that is not a file on a disk.
@@ -32,7 +32,7 @@ const PATHS: &[&str] = &[
 ];
 
 /// One mutant of a snapshot, read by one command.
-pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let file = directory.join("mutant.snap");
     std::fs::write(&file, mutant(random, directory)?)?;
     let path = text(&file);

@@ -9,21 +9,23 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use testkit::TempDir;
 
-use super::judge::{self, Expected, Form, Observed};
+use super::judge::{self, Expected, Form, TIME_LIMIT, within};
 use super::trec::{self, Chunk};
-use crate::process;
+use crate::process::{self, Ended, Limits};
 
 /// The fixtures, from the workspace.
 const RECORDINGS: &str = "crates/terrace/tests/fixtures/recordings";
 const SURVEY: &str = "crates/terrace/tests/fixtures/survey.json";
 /// Everything but a hang comes about in this time, however loaded the machine is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+/// A command that ran out of time on a loaded machine gets so many times as much once more.
+const RETRY_FACTOR: u32 = 4;
 /// The user that owns nothing.
 const OTHER_USER: &str = "65534";
 
@@ -36,7 +38,7 @@ pub(super) enum Stop {
     Failed(String),
 }
 
-/// How a case ends.
+/// How a case or a mutant ends.
 pub(super) type Held = Result<(), Stop>;
 
 impl From<io::Error> for Stop {
@@ -70,30 +72,9 @@ pub(super) fn need(programs: &[&str]) -> Held {
     absent.map_or(Ok(()), |program| Err(Stop::Needs((*program).to_owned())))
 }
 
-/// A command that did not hold, with what it was given.
-#[derive(Debug)]
-pub(super) struct Bad {
-    /// What it did.
-    pub(super) why: String,
-    /// The command line, to repeat it.
-    pub(super) command: String,
-}
-
-impl From<io::Error> for Bad {
-    fn from(error: io::Error) -> Self {
-        Self { why: format!("the suite itself: {error}"), command: String::new() }
-    }
-}
-
-impl From<Bad> for Stop {
-    fn from(bad: Bad) -> Self {
-        Self::Failed(format!("{}\n    {}", bad.why, bad.command))
-    }
-}
-
 /// The binary and what it is attacked with.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct AttackStage {
     /// The copy of the binary that is attacked.
     pub(super) binary: PathBuf,
     /// Recordings to change, with their names: bytes as in the file.
@@ -109,7 +90,7 @@ pub(super) struct Stage {
     directory: TempDir,
 }
 
-impl Stage {
+impl AttackStage {
     /// Copies `binary` and reads the fixtures of the workspace at `root`.
     ///
     /// # Errors
@@ -148,7 +129,8 @@ impl Stage {
             &["record", "--for", "2s", "--keep", "20s", "-o", text(&ring)],
         ];
         for arguments in commands {
-            judge::observe(self.terrace(arguments), PATIENCE, u64::MAX)?;
+            let limits = Limits { time: PATIENCE, memory_bytes: None };
+            process::observe(self.terrace(arguments), limits)?;
         }
         let segments = std::fs::read_dir(&ring).into_iter().flatten().flatten();
         let first = segments.map(|entry| entry.path()).next();
@@ -221,20 +203,27 @@ impl Stage {
     ///
     /// # Errors
     /// What it did, with the command line.
-    pub(super) fn attack(&self, arguments: &[OsString], form: Form) -> Result<Observed, Bad> {
+    pub(super) fn attack(&self, arguments: &[OsString], form: Form) -> Result<Ended, Stop> {
         // An address space of 6 GiB turns a request for too much memory into an end by signal.
         let limits = ["prlimit", "--as=6442450944", "--core=0", "--fsize=4294967296", "--"];
-        let is_limited = process::find("prlimit").is_some();
-        let observed = judge::observe_patiently(|| {
-            if is_limited {
-                self.terrace_under(&limits, arguments)
-            } else {
-                self.terrace(arguments)
-            }
-        })?;
-        let judged = judge::judge(&observed, &Expected::of(form));
-        judged.map(|()| observed).map_err(|why| Bad { why, command: shown(arguments) })
+        let command = || match process::find("prlimit") {
+            Some(_) => self.terrace_under(&limits, arguments),
+            None => self.terrace(arguments),
+        };
+        let mut ended = process::observe(command(), within(TIME_LIMIT))?;
+        if ended.is_late {
+            ended = process::observe(command(), within(TIME_LIMIT * RETRY_FACTOR))?;
+        }
+        match judge::judge(&ended, &Expected::of(form)) {
+            Ok(()) => Ok(ended),
+            Err(why) => Err(bad(&why, &shown(arguments))),
+        }
     }
+}
+
+/// What a command did that did not hold, and its command line, to repeat it.
+pub(super) fn bad(why: &str, command: &str) -> Stop {
+    Stop::Failed(format!("{why}\n    {command}"))
 }
 
 /// A path of our own making as text.
@@ -267,37 +256,6 @@ pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<OsString> {
     words.map(OsString::from).to_vec()
 }
 
-/// A process that is killed and waited for when its guard goes.
-#[derive(Debug)]
-pub(super) struct Running(pub(super) Option<Child>);
-
-impl Running {
-    /// Starts it with no input and no output.
-    pub(super) fn start(mut command: Command) -> io::Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Self(Some(command.spawn()?)))
-    }
-
-    /// Its process number; 0 if it was taken out.
-    pub(super) fn pid(&self) -> u32 {
-        self.0.as_ref().map_or(0, Child::id)
-    }
-
-    /// Whether it has not ended.
-    pub(super) fn is_alive(&mut self) -> bool {
-        self.0.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// A shell command of our own as another user.
 pub(super) fn as_other_user(program: &str) -> Command {
     let mut command = Command::new("setpriv");
@@ -309,14 +267,6 @@ pub(super) fn as_other_user(program: &str) -> Command {
 pub(super) fn give_away(path: &Path) -> io::Result<()> {
     let id = OTHER_USER.parse().ok();
     std::os::unix::fs::lchown(path, id, id)
-}
-
-/// Sends a signal by the program `kill`.
-pub(super) fn signal(pid: u32, name: &str) -> io::Result<()> {
-    let script = format!("kill -{name} {pid}");
-    let mut command = Command::new("sh");
-    command.args(["-c", &script]).stderr(Stdio::null());
-    command.status().map(drop)
 }
 
 /// Waits until `is_so`, at most `limit`; whether it came.
@@ -334,25 +284,25 @@ pub(super) fn wait_until(limit: Duration, mut is_so: impl FnMut() -> bool) -> bo
 }
 
 /// Runs a command to its end with the usual limits of time and memory.
-pub(super) fn observe(command: Command) -> io::Result<Observed> {
-    judge::observe(command, PATIENCE, judge::MEMORY_LIMIT_BYTES)
+pub(super) fn observe(command: Command) -> io::Result<Ended> {
+    process::observe(command, within(PATIENCE))
 }
 
 /// The command ended with this status, and not by a signal.
-pub(super) fn has_status(observed: &Observed, expected: i32) -> Held {
-    ensure(observed.status == Some(expected), || {
+pub(super) fn has_status(observed: &Ended, expected: i32) -> Held {
+    ensure(observed.status() == Some(expected), || {
         let text = observed.text();
         let first = text.lines().find(|line| line.starts_with("terrace"));
-        let (status, signal) = (observed.status, observed.signal);
+        let (status, signal) = (observed.status(), observed.signal());
         format!("status {status:?}, signal {signal:?} instead of {expected}: {first:?}")
     })
 }
 
 /// The command ended with a documented status, and no panic.
-pub(super) fn is_documented(observed: &Observed, what: impl FnOnce() -> String) -> Held {
-    let documented = observed.status.is_some_and(|status| judge::DOCUMENTED.contains(&status));
+pub(super) fn is_documented(observed: &Ended, what: impl FnOnce() -> String) -> Held {
+    let documented = observed.status().is_some_and(|status| judge::DOCUMENTED.contains(&status));
     ensure(documented && !observed.text().contains("panicked"), || {
-        let (status, signal) = (observed.status, observed.signal);
+        let (status, signal) = (observed.status(), observed.signal());
         format!("{}: status {status:?}, signal {signal:?}", what())
     })
 }

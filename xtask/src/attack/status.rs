@@ -13,18 +13,19 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::Tmpfs;
 
-use super::judge::{self, MEMORY_LIMIT_BYTES};
+use super::judge::within;
 use super::recording::plain;
 use super::stage::{
-    Held, PATIENCE, Running, Stage, Stop, ensure, has_status, names, need, need_admin,
-    no_part_left, observe, signal, text, wait_until,
+    AttackStage, Held, PATIENCE, Stop, ensure, has_status, names, need, need_admin, no_part_left,
+    observe, text, wait_until,
 };
+use crate::process::{Running, signal};
 
 /// The status of every command here: neither Terrace nor a shell gives it by itself.
 const STATUS: i32 = 9;
 
 /// M2: a recording of another run is put in the place of the one that is written.
-pub(super) fn forged(stage: &Stage) -> Held {
+pub(super) fn forged(stage: &AttackStage) -> Held {
     let directory = stage.scratch("forged")?;
     let other = plain(stage, &directory, "fsync_storm")?;
     let out = directory.join("out.trec");
@@ -33,7 +34,7 @@ pub(super) fn forged(stage: &Stage) -> Held {
 }
 
 /// M2: the recording is cut while it is written.
-pub(super) fn cut(stage: &Stage) -> Held {
+pub(super) fn cut(stage: &AttackStage) -> Held {
     let directory = stage.scratch("cut")?;
     let out = directory.join("out.trec");
     let script = format!("sleep 0.3; truncate -s 20 {}; sleep 0.3; exit {STATUS}", text(&out));
@@ -41,7 +42,7 @@ pub(super) fn cut(stage: &Stage) -> Held {
 }
 
 /// M3: SIGXFSZ ended the recorder and left its command, a setting and a group behind.
-pub(super) fn file_size_limit(stage: &Stage) -> Held {
+pub(super) fn file_size_limit(stage: &AttackStage) -> Held {
     need(&["prlimit"])?;
     let directory = stage.scratch("fsize")?;
     let [out, mark, page] = ["out.trec", "mark", "page.html"].map(|name| directory.join(name));
@@ -53,7 +54,7 @@ pub(super) fn file_size_limit(stage: &Stage) -> Held {
     let recording = plain(stage, &directory, "hog_beside")?;
     let observed =
         observe(stage.terrace_under(&wrapper, &["view", "--html", text(&page), text(&recording)]))?;
-    ensure(observed.signal.is_none(), || format!("signal {:?} ended view", observed.signal))?;
+    ensure(observed.signal().is_none(), || format!("signal {:?} ended view", observed.signal()))?;
     no_part_left(&directory)
 }
 
@@ -73,30 +74,34 @@ fn fill(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Starts the binary, of which only the complaints are kept.
+fn recorder(stage: &AttackStage, arguments: &[&str]) -> io::Result<Running> {
+    let mut command = stage.terrace(arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    Running::start(command)
+}
+
 /// M4: `record` on a disk that is full ends at once, with a status that a supervisor sees.
-pub(super) fn record_full(stage: &Stage) -> Held {
+pub(super) fn record_full(stage: &AttackStage) -> Held {
     let disk = small_disk()?;
     let out = disk.path().join("out.trec");
     let arguments = ["record", "--for", "10min", "--rate", "100", "-o", text(&out)];
-    let mut command = stage.terrace(&arguments);
-    command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null());
-    let mut running = Running(Some(command.spawn()?));
+    let mut running = recorder(stage, &arguments)?;
     ensure(wait_until(PATIENCE, || out.exists()), || "no recording was begun".to_owned())?;
     thread::sleep(Duration::from_millis(500));
     fill(&disk.path().join("fill"))?;
-    let child = running.0.take().ok_or_else(|| Stop::Failed("no process".to_owned()))?;
-    let observed = judge::finish(child, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    let observed = running.finish(within(PATIENCE))?;
     ensure(!observed.is_late, || "it lives on, and records nothing any more".to_owned())?;
     has_status(&observed, 1)
 }
 
 /// M4: a ring goes on when there is room again.
-pub(super) fn ring_full(stage: &Stage) -> Held {
+pub(super) fn ring_full(stage: &AttackStage) -> Held {
     let disk = small_disk()?;
     let (ring, filler) = (disk.path().join("ring"), disk.path().join("fill"));
     let arguments =
         ["record", "--keep", "24s", "--keep-bytes", "256k", "--rate", "100", "-o", text(&ring)];
-    let mut running = Running::start(stage.terrace(&arguments))?;
+    let mut running = Running::silent(stage.terrace(&arguments))?;
     ensure(wait_until(PATIENCE, || !names(&ring).is_empty()), || "no ring was begun".to_owned())?;
     thread::sleep(Duration::from_secs(2));
     fill(&filler)?;
@@ -116,20 +121,17 @@ pub(super) fn ring_full(stage: &Stage) -> Held {
 }
 
 /// L7: a recorder that was stopped did not see; it must not state what it did not see.
-pub(super) fn stopped(stage: &Stage) -> Held {
+pub(super) fn stopped(stage: &AttackStage) -> Held {
     let directory = stage.scratch("stopped")?;
     let (verdict, begun) = (directory.join("verdict.json"), directory.join("begun"));
     let script = format!("touch {}; sleep 1; exit {STATUS}", text(&begun));
     let arguments = ["run", "--json", text(&verdict), "--details", "--", "sh", "-c", &script];
-    let mut command = stage.terrace(&arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let child = command.spawn()?;
-    let pid = child.id();
+    let mut running = recorder(stage, &arguments)?;
     wait_until(PATIENCE, || begun.exists());
-    signal(pid, "STOP")?;
+    signal(running.pid(), "STOP")?;
     thread::sleep(Duration::from_secs(4));
-    signal(pid, "CONT")?;
-    let observed = judge::finish(child, PATIENCE, MEMORY_LIMIT_BYTES)?;
+    signal(running.pid(), "CONT")?;
+    let observed = running.finish(within(PATIENCE))?;
     has_status(&observed, STATUS)?;
     let page = observed.text();
     let says_so = ["stopped", "suspended", "did not run", "not sampled", "gap"]
@@ -156,19 +158,17 @@ fn largest(value: &Value, name: &str) -> Option<u64> {
 }
 
 /// L12 f: signals that end a process by default neither end the recorder nor change the status.
-pub(super) fn signals(stage: &Stage) -> Held {
+pub(super) fn signals(stage: &AttackStage) -> Held {
     let directory = stage.scratch("signals")?;
     for name in ["ALRM", "VTALRM", "PROF", "IO", "PIPE", "XCPU", "XFSZ", "URG", "WINCH", "RTMIN"] {
         let begun = directory.join(name);
         let body = format!("touch {}; sleep 0.5; exit {STATUS}", text(&begun));
         // A command that the signal was passed on to may end by it.
         let script = format!("trap : ALRM VTALRM PROF IO PIPE XCPU XFSZ URG WINCH RTMIN; {body}");
-        let mut command = stage.terrace(&["run", "-q", "--", "bash", "-c", &script]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let child = command.spawn()?;
+        let mut running = recorder(stage, &["run", "-q", "--", "bash", "-c", &script])?;
         wait_until(PATIENCE, || begun.exists());
-        signal(child.id(), name)?;
-        let observed = judge::finish(child, PATIENCE, MEMORY_LIMIT_BYTES)?;
+        signal(running.pid(), name)?;
+        let observed = running.finish(within(PATIENCE))?;
         has_status(&observed, STATUS).map_err(|stop| Stop::Failed(format!("SIG{name}: {stop}")))?;
     }
     Ok(())
@@ -176,7 +176,7 @@ pub(super) fn signals(stage: &Stage) -> Held {
 
 /// L12 g: each control character takes six bytes in JSON: the facts were longer than a chunk may
 /// be.
-pub(super) fn long_arguments(stage: &Stage) -> Held {
+pub(super) fn long_arguments(stage: &AttackStage) -> Held {
     need(&["prlimit"])?;
     // A quarter of the stack is what a command line may take; no word of it more than 128 KiB.
     let script = format!(

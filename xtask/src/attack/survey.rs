@@ -9,10 +9,10 @@ use testkit::Random;
 
 use super::judge::Form;
 use super::mutate::{self, chance, pick};
-use super::stage::{Bad, Stage, text, words};
+use super::stage::{AttackStage, Held, text, words};
 
 /// One pair of mutants, compared.
-pub(super) fn attack(stage: &Stage, random: &mut Random, directory: &Path) -> Result<(), Bad> {
+pub(super) fn attack(stage: &AttackStage, random: &mut Random, directory: &Path) -> Held {
     let [a, b, out] = ["a.json", "b.json", "out"].map(|name| directory.join(name));
     for path in [&a, &b] {
         let per_mille = *pick(random, &[0, 5, 20, 200]);

@@ -28,7 +28,6 @@ pub struct Facts {
 
 impl Facts {
     /// Reads the facts below `root` (`/` on a real machine).
-    #[must_use]
     pub fn read(root: &Path) -> Self {
         let cpuinfo = text(root, "proc/cpuinfo");
         let meminfo = text(root, "proc/meminfo");
@@ -44,7 +43,6 @@ impl Facts {
 
     /// A short name for machines like this one, for file names: processor and kernel, never the
     /// host.
-    #[must_use]
     pub fn slug(&self) -> String {
         let model = self.cpu_model.as_deref().unwrap_or("unknown cpu");
         // A release ends in whatever its builder chose, which may be a name; the numbers are
@@ -55,7 +53,6 @@ impl Facts {
     }
 
     /// As JSON; what is absent is `null`.
-    #[must_use]
     pub fn json(&self) -> Value {
         json!({
             "cpu_model": self.cpu_model,
@@ -69,7 +66,6 @@ impl Facts {
 }
 
 /// The load averages below `root` over 1, 5 and 15 minutes.
-#[must_use]
 pub fn load_average(root: &Path) -> Option<[f64; 3]> {
     let text = text(root, "proc/loadavg")?;
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
@@ -77,14 +73,12 @@ pub fn load_average(root: &Path) -> Option<[f64; 3]> {
 }
 
 /// `MemAvailable` below `root`, in bytes: what programs can have without swapping.
-#[must_use]
 pub fn available_bytes(root: &Path) -> Option<u64> {
     kibibytes(&text(root, "proc/meminfo")?, "MemAvailable")
 }
 
 /// The file system that holds `path`, by the mounts below `root`: `ext4 on vda`, without its
 /// directory.
-#[must_use]
 pub fn file_system(root: &Path, path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;
     let table = text(root, "proc/self/mounts")?;
@@ -106,7 +100,6 @@ pub fn file_system(root: &Path, path: &Path) -> Option<String> {
 ///
 /// A time before 1970 gives the first day of 1970: no clock of a machine that runs this is that
 /// wrong.
-#[must_use]
 pub fn date(time: SystemTime) -> String {
     const DAY_S: u64 = 86_400;
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -127,7 +120,6 @@ pub fn date(time: SystemTime) -> String {
 
 /// `text` in lower case with one `-` for each run of other characters than letters, digits and
 /// dots.
-#[must_use]
 pub fn slug(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));

@@ -127,7 +127,6 @@ pub const SUITES: &[Suite] = &[
 
 impl Suite {
     /// The suite called `name`.
-    #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         SUITES.iter().find(|suite| suite.name == name)
     }
@@ -156,7 +155,6 @@ pub struct Request {
 
 impl Request {
     /// Whether the part called `name` is asked for.
-    #[must_use]
     pub fn includes(&self, name: &str) -> bool {
         self.part.as_deref().is_none_or(|part| part == name)
     }

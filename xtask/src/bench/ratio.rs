@@ -51,7 +51,6 @@ impl std::error::Error for RatioError {}
 
 impl RatioError {
     /// The same as an error of this crate: a program measured nothing that can be compared.
-    #[must_use]
     pub fn malformed(self) -> Error {
         Error::Malformed { what: "the values to compare", why: self.to_string() }
     }
@@ -74,7 +73,6 @@ pub fn pairwise(ours: &[f64], theirs: &[f64]) -> Result<Ratio, RatioError> {
 }
 
 /// Median, smallest and largest of `values`; `None` if it is empty.
-#[must_use]
 pub fn summary(values: &[f64]) -> Option<Ratio> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

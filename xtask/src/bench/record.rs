@@ -72,13 +72,13 @@ pub struct Comparison {
     unit: &'static str,
     ours: Series,
     theirs: Option<Series>,
-    figure: Ratio,
+    /// The ratio of the pairs, or the values' own summary.
+    pub(super) figure: Ratio,
     target: Option<Target>,
 }
 
 impl Series {
     /// The values of `name`, in the order of measurement.
-    #[must_use]
     pub fn new(name: &str, values: &[f64]) -> Self {
         Self { name: name.to_owned(), values: values.to_vec() }
     }
@@ -86,7 +86,6 @@ impl Series {
 
 impl Target {
     /// Whether `figure` meets this target.
-    #[must_use]
     pub fn is_reached(self, figure: f64) -> bool {
         match self {
             Self::AtLeast(least) => figure >= least,
@@ -136,14 +135,7 @@ impl Comparison {
         Ok(Self { what: what.to_owned(), unit, ours, theirs: None, figure, target })
     }
 
-    /// The figure: the ratio of the pairs, or the values' own summary.
-    #[must_use]
-    pub fn figure(&self) -> Ratio {
-        self.figure
-    }
-
     /// Whether the target is met; `None` where none was set.
-    #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         self.target.map(|target| target.is_reached(self.figure.median))
     }
@@ -192,7 +184,6 @@ impl Comparison {
 
 impl Record {
     /// An empty record of `suite` on this machine, read now.
-    #[must_use]
     pub fn start(suite: &str) -> Self {
         Self {
             suite: suite.to_owned(),
@@ -234,14 +225,12 @@ impl Record {
     }
 
     /// Whether every target that was set is met.
-    #[must_use]
     pub fn is_reached(&self) -> bool {
         self.comparisons.iter().all(|row| row.is_reached() != Some(false))
     }
 
     /// The comparisons as text, one line each below a heading, columns aligned, then the notes; no
     /// escapes.
-    #[must_use]
     pub fn table(&self) -> String {
         let heading = ["what", "ours", "theirs", "figure", "spread", "target", ""];
         let mut rows = vec![heading.map(str::to_owned)];
@@ -262,7 +251,6 @@ impl Record {
     }
 
     /// The whole record as JSON, dated `date`.
-    #[must_use]
     pub fn json(&self, date: &str) -> Value {
         let programs: Vec<Value> = self
             .programs
@@ -405,7 +393,7 @@ pub(super) mod tests {
             Some(Target::AtMost(0.05)),
         )
         .unwrap();
-        assert_eq!((alone.figure().median, alone.is_reached()), (0.03, Some(true)));
+        assert_eq!((alone.figure.median, alone.is_reached()), (0.03, Some(true)));
         assert_eq!(alone.json()["figure"]["kind"], "value");
         let error = Comparison::alone("x", "", Series::new("y", &[]), None).unwrap_err();
         assert!(error.to_string().ends_with("nothing to compare"), "{error}");

@@ -55,7 +55,6 @@ pub fn list<'v>(value: &'v Value, pointer: &str) -> Result<&'v [Value], Error> {
 }
 
 /// An error about JSON that a program printed.
-#[must_use]
 pub fn malformed(why: String) -> Error {
     Error::Malformed { what: "what a program printed", why }
 }

@@ -49,7 +49,6 @@ pub fn rotate(
 
 /// One figure for every `turns` values, where an alternation is several short turns of each
 /// program.
-#[must_use]
 pub fn grouped(values: &[f64], turns: usize, pick: Pick) -> Vec<f64> {
     let groups = values.chunks(turns.max(1));
     groups.filter_map(ratio::summary).map(pick).collect()

@@ -22,7 +22,6 @@ pub struct Module {
 }
 
 /// The parts of `code` that exist only in tests: items under `#[cfg(test)]`, with the attribute.
-#[must_use]
 pub fn test_parts(code: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     for (at, _) in code.match_indices("#![cfg(") {
@@ -39,7 +38,6 @@ pub fn test_parts(code: &str) -> Vec<Range<usize>> {
 }
 
 /// `code` with its test-only parts blanked, of the same shape.
-#[must_use]
 pub fn without_tests(code: &str) -> String {
     let mut text = code.as_bytes().to_vec();
     for part in test_parts(code) {
@@ -53,7 +51,6 @@ pub fn without_tests(code: &str) -> String {
 }
 
 /// The modules that a file declares in other files.
-#[must_use]
 pub fn modules(layers: &Layers) -> Vec<Module> {
     let code = &layers.code;
     let tests = test_parts(code);

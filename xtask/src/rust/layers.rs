@@ -25,7 +25,6 @@ pub struct Layers {
 
 impl Layers {
     /// The layers of `source`, which may be any text.
-    #[must_use]
     pub fn of(source: &str) -> Self {
         let (mut code, mut literals) = (Vec::new(), Vec::new());
         match source.parse() {

@@ -13,7 +13,6 @@ use super::{Layers, items, words};
 pub type Reached = BTreeMap<String, bool>;
 
 /// Everything that the targets in `sources` reach through `mod`, `#[path]` and `include!`.
-#[must_use]
 pub fn reached(sources: &BTreeMap<String, Layers>) -> Reached {
     let mut reached = Reached::new();
     for path in sources.keys() {
@@ -104,7 +103,6 @@ fn includes(path: &str, layers: &Layers) -> Vec<String> {
 }
 
 /// `relative` seen from `directory`, with `.` and `..` resolved by name.
-#[must_use]
 pub fn join(directory: &str, relative: &str) -> String {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {

@@ -19,26 +19,22 @@ pub fn find<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + '
 }
 
 /// Whether `code` has the whole word `word`.
-#[must_use]
 pub fn contains(code: &str, word: &str) -> bool {
     find(code, word).next().is_some()
 }
 
 /// The line, from 1, of the byte at `offset`.
-#[must_use]
 pub fn line(text: &str, offset: usize) -> usize {
     1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The identifier that `text` starts with; empty when it starts with something else.
-#[must_use]
 pub fn identifier(text: &str) -> &str {
     let end = text.find(|c| !is_identifier(c)).unwrap_or(text.len());
     &text[..end]
 }
 
 /// The offset of the bracket that closes the one at `open`; the end of `code` when none does.
-#[must_use]
 pub fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -58,7 +54,6 @@ pub fn closing(code: &str, open: usize) -> usize {
 
 /// The offset, from `start`, of the first `{` or `;` outside of any bracket: where an item's body
 /// begins, or where the item ends without one.
-#[must_use]
 pub fn body(code: &str, start: usize) -> Option<usize> {
     let mut at = start;
     while let Some(byte) = code.as_bytes().get(at) {

@@ -1,16 +1,20 @@
 //! `cargo xtask test`: the one command that says whether a change is good.
 //!
-//! A list of steps, each printed with its time; the first one that fails ends the run. The runners'
-//! own lines go straight through. What a step needs and is not there is said in one line: on a
-//! fresh machine the run shall say what it could not see, not look greener or redder than it is.
+//! Steps in lanes, each step printed with its time. The lanes of a stage run beside each other, the
+//! steps of a lane one after the other; the first that fails ends its lane, and the run after the
+//! stage. The runners' own lines go straight through. What a step needs and is not there is said in
+//! one line: on a fresh machine the run shall say what it could not see, not look greener or redder
+//! than it is.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use crate::error::Error;
 use crate::{attack, tidy, workspace};
 
+mod disk;
 pub(crate) mod needs;
 mod readme;
 mod suite;
@@ -31,25 +35,41 @@ struct Step {
     run: fn(&Path) -> Result<Outcome, Error>,
 }
 
-const STEPS: &[Step] = &[
-    Step { name: "needs", is_slow: true, run: needs::install },
-    Step {
-        name: "format",
-        is_slow: false,
-        run: |root| cargo(root, &["fmt", "--all", "--check"], &[]),
-    },
-    Step { name: "clippy", is_slow: false, run: |root| cargo(root, CLIPPY, &[]) },
-    Step { name: "tidy", is_slow: false, run: |_| tidy::run().map(|()| Outcome::Done) },
-    Step { name: "readme", is_slow: false, run: readme::check },
-    Step { name: "tests", is_slow: false, run: suite::run },
-    // With the binary that the tests have built.
-    Step { name: "attack", is_slow: true, run: |root| attack::step(root).map(|()| Outcome::Done) },
-    Step {
-        name: "documentation",
-        is_slow: true,
-        run: |root| cargo(root, DOCUMENTATION, &[("RUSTDOCFLAGS", "-D warnings")]),
-    },
-    Step { name: "aarch64", is_slow: true, run: aarch64 },
+/// Steps one after the other.
+type Lane = &'static [Step];
+
+const STAGES: &[&[Lane]] = &[
+    // Packages come over the network while the compiler works.
+    &[
+        &[Step { name: "needs", is_slow: true, run: needs::install }],
+        &[
+            Step {
+                name: "format",
+                is_slow: false,
+                run: |root| cargo(root, &["fmt", "--all", "--check"], &[]),
+            },
+            Step { name: "clippy", is_slow: false, run: |root| cargo(root, CLIPPY, &[]) },
+            Step { name: "tidy", is_slow: false, run: |_| tidy::run().map(|()| Outcome::Done) },
+            Step { name: "readme", is_slow: false, run: readme::check },
+        ],
+    ],
+    &[&[Step { name: "tests", is_slow: false, run: suite::run }]],
+    // With the binary that the tests have built, which no step of the other lane replaces.
+    &[
+        &[Step {
+            name: "attack",
+            is_slow: true,
+            run: |root| attack::step(root).map(|()| Outcome::Done),
+        }],
+        &[
+            Step {
+                name: "documentation",
+                is_slow: true,
+                run: |root| cargo(root, DOCUMENTATION, &[("RUSTDOCFLAGS", "-D warnings")]),
+            },
+            Step { name: "aarch64", is_slow: true, run: aarch64 },
+        ],
+    ],
 ];
 
 const CLIPPY: &[&str] =
@@ -62,32 +82,54 @@ const AARCH64: &str = "aarch64-unknown-linux-gnu";
 /// Runs the steps in the workspace above the current directory; `fast` leaves out the slow ones.
 ///
 /// # Errors
-/// [`Error::Failed`] with the name of the step that failed.
-pub fn run(fast: bool) -> Result<(), Error> {
+/// [`Error::Failed`] with the name of the step that failed, and whether the disk was full.
+pub(crate) fn run(fast: bool) -> Result<(), Error> {
     let root = workspace::current_root()?;
-    run_steps(&root, STEPS, fast)
+    let disk = disk::Watch::start(&root)?;
+    run_stages(&root, STAGES, fast).map_err(|error| match disk.full() {
+        Some(full) => Error::Failed(format!("{error}; {full}")),
+        None => error,
+    })
 }
 
-fn run_steps(root: &Path, steps: &[Step], fast: bool) -> Result<(), Error> {
+fn run_stages(root: &Path, stages: &[&[Lane]], fast: bool) -> Result<(), Error> {
     let started = Instant::now();
-    let chosen = || steps.iter().filter(|step| !(fast && step.is_slow));
-    for step in chosen() {
-        println!("== {}", step.name);
-        let step_started = Instant::now();
-        let outcome = (step.run)(root).map_err(|error| failed(step.name, &error))?;
-        let seconds = step_started.elapsed().as_secs_f64();
-        match outcome {
-            Outcome::Done => println!("== {}: ok, {seconds:.1} s", step.name),
-            Outcome::Skipped(why) => println!("== {}: skipped: {why}", step.name),
+    let mut steps = 0;
+    for lanes in stages {
+        let ended: Vec<Result<usize, Error>> = thread::scope(|scope| {
+            let run = |lane: &&'static [Step]| {
+                let lane = *lane;
+                scope.spawn(move || run_lane(root, lane, fast))
+            };
+            let threads: Vec<_> = lanes.iter().map(run).collect();
+            let panicked = |_| Err(Error::Failed("test: a step panicked".to_owned()));
+            threads.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect()
+        });
+        for count in ended {
+            steps += count?;
         }
     }
     let seconds = started.elapsed().as_secs_f64();
-    println!("test: {} steps passed in {seconds:.1} s", chosen().count());
+    println!("test: {steps} steps passed in {seconds:.1} s");
     Ok(())
 }
 
-fn failed(step: &str, error: &Error) -> Error {
-    Error::Failed(format!("test: step {step} failed: {error}"))
+/// Runs the steps of a lane; how many.
+fn run_lane(root: &Path, lane: &[Step], fast: bool) -> Result<usize, Error> {
+    let mut count = 0;
+    for Step { name, run, .. } in lane.iter().filter(|step| !(fast && step.is_slow)) {
+        println!("== {name}");
+        let started = Instant::now();
+        let outcome = run(root)
+            .map_err(|error| Error::Failed(format!("test: step {name} failed: {error}")))?;
+        let seconds = started.elapsed().as_secs_f64();
+        match outcome {
+            Outcome::Done => println!("== {name}: ok, {seconds:.1} s"),
+            Outcome::Skipped(why) => println!("== {name}: skipped: {why}"),
+        }
+        count += 1;
+    }
+    Ok(count)
 }
 
 fn cargo(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> Result<Outcome, Error> {
@@ -141,17 +183,40 @@ mod tests {
         run: |_| panic!("a step ran after one that failed"),
     };
 
+    fn run(stages: &[&[Lane]], fast: bool) -> Result<(), Error> {
+        run_stages(Path::new("."), stages, fast)
+    }
+
     #[test]
-    fn the_first_failing_step_ends_the_run_and_is_named() {
-        let error =
-            run_steps(Path::new("."), &[OK, SLOW_AND_BROKEN, UNREACHED], false).unwrap_err();
-        assert_eq!(error.to_string(), "test: step slow failed: broken");
-        assert_eq!(error.exit_status(), 1);
+    fn the_first_failing_step_ends_its_lane_and_the_run_and_is_named() {
+        for stages in [
+            &[&[&[OK, SLOW_AND_BROKEN, UNREACHED] as Lane] as &[Lane]] as &[&[Lane]],
+            &[&[&[OK], &[SLOW_AND_BROKEN]], &[&[UNREACHED]]],
+        ] {
+            let error = run(stages, false).unwrap_err();
+            assert_eq!(error.to_string(), "test: step slow failed: broken");
+            assert_eq!(error.exit_status(), 1);
+        }
     }
 
     #[test]
     fn fast_leaves_out_what_is_slow() {
-        run_steps(Path::new("."), &[OK, SLOW_AND_BROKEN], true).unwrap();
+        run(&[&[&[OK, SLOW_AND_BROKEN], &[OK]]], true).unwrap();
+    }
+
+    #[test]
+    fn lanes_of_a_stage_run_beside_each_other() {
+        // Each waits for the other.
+        static MET: std::sync::Barrier = std::sync::Barrier::new(2);
+        const MEET: Step = Step {
+            name: "meet",
+            is_slow: false,
+            run: |_| {
+                MET.wait();
+                Ok(Outcome::Done)
+            },
+        };
+        run(&[&[&[MEET], &[MEET]]], false).unwrap();
     }
 
     #[test]

@@ -1,149 +1,230 @@
 //! The step that runs all tests, and asks those that failed once more, alone.
 //!
-//! Many tests here make real pressure, on machines whose host may take the processor away
-//! for seconds. One that fails amid the others and passes alone was disturbed: it is named,
-//! so that it can be mended, and the step passes. One that fails twice has failed. At the end the
-//! slowest targets are printed with their times.
+//! 1. cargo builds every test program and names them.
+//! 2. Those of [`BESIDE`] need no quiet machine and run two at a time; what they print comes as
+//!    each ends. All others run alone and in order: many of them judge times. Documents last.
+//! 3. A program that fails amid the others and passes alone was disturbed: it is named, so that it
+//!    can be mended, and the step passes. One that fails twice has failed.
+//!
+//! At the end the slowest programs are printed with their times.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Outcome, through};
+use super::{Outcome, cargo, through};
 use crate::error::Error;
-use crate::workspace;
+use crate::workspace::{self, Executable};
 
-/// More than so many failing targets are no disturbance.
+/// The sources of test programs that judge no time, change nothing of the machine and do not mind
+/// if something else does.
+const BESIDE: &[&str] = &[
+    "crates/explain/src/lib.rs",
+    "crates/explain/tests/accounting/main.rs",
+    "crates/explain/tests/any_number.rs",
+    "crates/explain/tests/compared_surveys.rs",
+    "crates/explain/tests/fixtures.rs",
+    "crates/explain/tests/huge_faults.rs",
+    "crates/explain/tests/remedies_and_grades.rs",
+    "crates/explain/tests/rules_by_hand.rs",
+    "crates/lab/src/lib.rs",
+    "crates/machine/src/lib.rs",
+    "crates/machine/tests/fake_machines.rs",
+    "crates/memops/src/lib.rs",
+    "crates/model/src/lib.rs",
+    "crates/place/tests/snapshot_file.rs",
+    "crates/record/tests/file_cut.rs",
+    "crates/record/tests/file_hostile.rs",
+    "crates/record/tests/file_output.rs",
+    "crates/record/tests/file_part.rs",
+    "crates/record/tests/file_property.rs",
+    "crates/record/tests/file_ring.rs",
+    "crates/record/tests/import.rs",
+    "crates/record/tests/redact_property.rs",
+    "crates/terrace/tests/explain.rs",
+    "crates/terrace/tests/explain_limits.rs",
+    "crates/terrace/tests/export.rs",
+    "crates/terrace/tests/faults.rs",
+    "crates/terrace/tests/import.rs",
+    "crates/terrace/tests/proof.rs",
+    "crates/terrace/tests/recordings.rs",
+    "crates/viewer/src/lib.rs",
+    "crates/viewer/tests/decode.rs",
+    "crates/viewer/tests/types.rs",
+    "crates/viewer/tests/words.rs",
+];
+
+/// Programs of [`BESIDE`] that run at a time. Each has threads of its own for its tests.
+const AT_A_TIME: usize = 2;
+
+/// More failing programs than these are no disturbance.
 const DISTURBED_MAX: usize = 4;
 
-/// Targets whose times are printed: the others are quicker.
+/// Programs whose times are printed: the others are quicker.
 const SLOWEST: usize = 10;
 
-/// A target and the time that it took.
-type Timed = (String, Duration);
+/// How a program ended.
+struct Run<'a> {
+    program: &'a Executable,
+    passed: bool,
+    time: Duration,
+}
 
 /// Runs every test of the workspace.
 ///
 /// # Errors
-/// The program that failed, or the targets that failed twice.
+/// What does not build, or the programs that failed twice.
 pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
-    let mut command = workspace::cargo(root);
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    let (passed, complaints, times) = tee(command)?;
-    print_slowest(times);
-    if passed {
-        return Ok(Outcome::Done);
+    let build = ["test", "--workspace", "--no-run"];
+    let mut programs = workspace::executables(root, &build)?;
+    programs.retain(|program| program.is_test);
+    let (beside, alone): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| BESIDE.contains(&program.source.as_str()));
+    let mut runs = run_beside(root, &beside);
+    for program in alone {
+        runs.push(timed(program, || streamed(root, program, &[])));
     }
-    let failed = failed_targets(&complaints);
-    if failed.is_empty() || failed.len() > DISTURBED_MAX {
-        return Err(Error::Failed(format!("cargo test: {} targets", failed.len())));
-    }
-    for target in &failed {
-        println!("== tests: {target} failed; once more, alone");
-        let mut command = workspace::cargo(root);
-        command.args(["test", "--locked"]);
-        command.args(target.split_whitespace());
-        // Doc tests take no such option, and run alone anyway.
-        if !target.ends_with("--doc") {
-            command.args(["--", "--test-threads=1"]);
+    print_slowest(&mut runs);
+    let failed: Vec<_> = runs.iter().filter(|run| !run.passed).map(|run| run.program).collect();
+    once_more(root, &failed)?;
+    cargo(root, &["test", "--workspace", "--doc", "--locked", "--quiet"], &[])
+}
+
+/// Runs the programs [`AT_A_TIME`]; prints what each said when it has ended.
+fn run_beside<'a>(root: &Path, programs: &[&'a Executable]) -> Vec<Run<'a>> {
+    let left = Mutex::new(programs.iter());
+    let ended = Mutex::new(Vec::new());
+    let worker = || {
+        loop {
+            let next = left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some(program) = next else {
+                return;
+            };
+            let mut text = Vec::new();
+            let run = timed(program, || captured(root, program, &mut text));
+            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            // If standard output is closed, the exit status still decides.
+            let _ = std::io::stdout().write_all(&text);
+            ended.push(run);
         }
-        through(&format!("cargo test {target}, twice"), command)?;
-    }
-    println!("== tests: DISTURBED, passed alone: {}", failed.join(", "));
-    Ok(Outcome::Done)
+    };
+    thread::scope(|scope| (0..AT_A_TIME).for_each(|_| drop(scope.spawn(worker))));
+    ended.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `command` with our own standard output, passes its complaints on, and keeps them, with the
-/// time of each target that they name.
-fn tee(mut command: Command) -> Result<(bool, String, Vec<Timed>), Error> {
-    let fail = |what: String| Error::Program { program: "cargo test".to_owned(), what };
-    let mut child = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| fail(format!("cannot start: {error}")))?;
-    let mut kept = String::new();
-    let mut begun: Vec<(String, Instant)> = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
-        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line).into_owned() + "\n";
-            begun.extend(target_of(&line).map(|name| (name, Instant::now())));
-            // If standard error is closed, the exit status still decides.
-            let _ = std::io::stderr().write_all(line.as_bytes());
-            kept.push_str(&line);
+fn timed<'a>(program: &'a Executable, run: impl FnOnce() -> bool) -> Run<'a> {
+    let started = Instant::now();
+    let passed = run();
+    Run { program, passed, time: started.elapsed() }
+}
+
+/// The program as cargo would run it: in the folder of its package.
+fn command(root: &Path, program: &Executable, args: &[&str]) -> Command {
+    let package = program.manifest.parent().unwrap_or(root);
+    let mut command = Command::new(&program.path);
+    command.args(args).current_dir(package).stdin(Stdio::null());
+    command.env("CARGO_MANIFEST_DIR", package);
+    command
+}
+
+/// Runs it with our own output; whether it passed.
+fn streamed(root: &Path, program: &Executable, args: &[&str]) -> bool {
+    println!("\n     Running {}", program.source);
+    through(&program.source, command(root, program, args)).is_ok()
+}
+
+/// Runs it and adds what it prints to `text`; whether it passed.
+fn captured(root: &Path, program: &Executable, text: &mut Vec<u8>) -> bool {
+    text.extend(format!("\n     Running {}\n", program.source).bytes());
+    match command(root, program, &[]).output() {
+        Ok(output) => {
+            text.extend(output.stdout.iter().chain(&output.stderr));
+            output.status.success()
+        }
+        Err(error) => {
+            text.extend(format!("cannot start: {error}\n").bytes());
+            false
         }
     }
-    let status = child.wait().map_err(|error| fail(error.to_string()))?;
-    let ends: Vec<Instant> =
-        begun.iter().skip(1).map(|(_, at)| *at).chain([Instant::now()]).collect();
-    let times =
-        begun.into_iter().zip(ends).map(|((name, start), end)| (name, end - start)).collect();
-    Ok((status.success(), kept, times))
 }
 
-/// The target that cargo begins to run: `     Running tests/cli.rs (target/debug/deps/cli-0f3a)`.
-fn target_of(line: &str) -> Option<String> {
-    let line = line.trim();
-    if let Some(package) = line.strip_prefix("Doc-tests ") {
-        return Some(format!("{package}, doc tests"));
-    }
-    let (source, program) = line.strip_prefix("Running ")?.rsplit_once(" (")?;
-    let name = program.rsplit('/').next()?.rsplit_once('-')?.0;
-    Some(format!("{name}, {}", source.trim_start_matches("unittests ")))
-}
-
-fn print_slowest(mut times: Vec<Timed>) {
-    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    println!("== tests: the slowest of {} targets", times.len());
-    for (name, time) in times.iter().take(SLOWEST) {
-        println!("{:7.1} s  {name}", time.as_secs_f64());
+fn print_slowest(runs: &mut [Run<'_>]) {
+    runs.sort_by_key(|run| std::cmp::Reverse(run.time));
+    println!("== tests: the slowest of {} programs", runs.len());
+    for run in runs.iter().take(SLOWEST) {
+        println!("{:7.1} s  {}", run.time.as_secs_f64(), run.program.source);
     }
 }
 
-/// The targets that cargo lists at its end as failed: "`-p sys --lib`".
-fn failed_targets(complaints: &str) -> Vec<String> {
-    let list = complaints
-        .lines()
-        .skip_while(|line| !(line.starts_with("error: ") && line.ends_with(" failed:")))
-        .skip(1);
-    list.map_while(|line| line.trim().strip_prefix('`')?.strip_suffix('`'))
-        .map(str::to_owned)
-        .collect()
+/// Runs those that failed once more, alone and one test after the other.
+fn once_more(root: &Path, failed: &[&Executable]) -> Result<(), Error> {
+    let names: Vec<&str> = failed.iter().map(|program| program.source.as_str()).collect();
+    if failed.len() > DISTURBED_MAX {
+        return Err(Error::Failed(format!("{} programs: {}", failed.len(), names.join(", "))));
+    }
+    for program in failed {
+        println!("== tests: {} failed; once more, alone", program.source);
+        if !streamed(root, program, &["--test-threads=1"]) {
+            return Err(Error::Failed(format!("{} failed twice", program.source)));
+        }
+    }
+    if !failed.is_empty() {
+        println!("== tests: DISTURBED, passed alone: {}", names.join(", "));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_list_at_the_end_is_found() {
-        let text = "error: test failed, to rerun pass `-p sys --lib`\n\
-                    error: 2 targets failed:\n    `-p sys --lib`\n    `-p terrace --test run`\n";
-        assert_eq!(failed_targets(text), ["-p sys --lib", "-p terrace --test run"]);
-        let text = "error: 1 target failed:\n    `-p model --doc`\n";
-        assert_eq!(failed_targets(text), ["-p model --doc"]);
-        assert!(failed_targets("error: could not compile `sys`\n").is_empty());
+    fn shell() -> Executable {
+        Executable {
+            name: "sh".to_owned(),
+            path: "/bin/sh".into(),
+            source: "crates/x/tests/sh.rs".to_owned(),
+            manifest: "/proc/Cargo.toml".into(),
+            is_test: true,
+        }
     }
 
     #[test]
-    fn targets_are_named_as_they_begin() {
-        let line = "   Running unittests src/lib.rs (target/debug/deps/terrace_x-64c5)";
-        assert_eq!(target_of(line).unwrap(), "terrace_x, src/lib.rs");
-        assert_eq!(target_of("   Doc-tests model").unwrap(), "model, doc tests");
-        assert_eq!(target_of("   Compiling model v0.1.0 (x)"), None);
+    fn sources_that_run_beside_others_exist_and_are_in_order() {
+        let root = workspace::current_root().unwrap();
+        assert!(BESIDE.is_sorted());
+        for source in BESIDE {
+            assert!(root.join(source).is_file(), "{source}");
+        }
     }
 
     #[test]
-    fn complaints_are_kept_with_the_status() {
-        let mut command = Command::new("sh");
-        let line = "     Running tests/cli.rs (target/debug/deps/cli-0f3a)";
-        command.args(["-c", "echo one >&2; echo \"$0\" >&2; exit 3", line]);
-        let (passed, kept, times) = tee(command).unwrap();
-        assert!(!passed);
-        assert_eq!(kept, format!("one\n{line}\n"));
-        assert_eq!(times.len(), 1);
-        assert_eq!(times[0].0, "cli, tests/cli.rs");
-        assert!(tee(Command::new("no-such-program-here")).is_err());
+    fn a_program_runs_in_the_folder_of_its_package() {
+        let command = command(Path::new("."), &shell(), &["--test-threads=1"]);
+        assert_eq!(command.get_current_dir(), Some(Path::new("/proc")));
+    }
+
+    #[test]
+    fn what_fails_beside_others_is_known_and_said() {
+        let absent = Executable { path: "/no/such/program".into(), ..shell() };
+        let mut text = Vec::new();
+        assert!(captured(Path::new("."), &shell(), &mut text));
+        assert!(!captured(Path::new("."), &absent, &mut text));
+        assert!(String::from_utf8(text).unwrap().contains("cannot start"));
+        let runs = run_beside(Path::new("."), &[&absent, &absent, &absent]);
+        assert_eq!(runs.iter().filter(|run| !run.passed).count(), 3);
+    }
+
+    #[test]
+    fn what_fails_twice_has_failed_and_many_are_no_disturbance() {
+        let root = Path::new(".");
+        let absent = Executable { path: "/no/such/program".into(), ..shell() };
+        once_more(root, &[]).unwrap();
+        let error = once_more(root, &[&absent]).unwrap_err().to_string();
+        assert!(error.contains("failed twice"), "{error}");
+        let error = once_more(root, &[&shell(); 5][..]).unwrap_err().to_string();
+        assert!(error.starts_with("5 programs: "), "{error}");
     }
 }

@@ -95,7 +95,6 @@ pub fn run() -> Result<(), Error> {
 }
 
 /// The violations of every rule in `tree`, ordered by place.
-#[must_use]
 pub fn check(tree: &Tree) -> Vec<Violation> {
     let named = |(name, rule): &(&'static str, Rule)| {
         let found = rule(tree).into_iter();

@@ -56,7 +56,6 @@ impl Tree {
     }
 
     /// A tree of the given texts and packages.
-    #[must_use]
     pub fn new(files: BTreeMap<String, String>, packages: Vec<Package>) -> Self {
         let sources: BTreeMap<String, Layers> = files
             .iter()
@@ -92,7 +91,6 @@ impl Tree {
     }
 
     /// The text of one file.
-    #[must_use]
     pub fn text(&self, path: &str) -> Option<&str> {
         self.files.get(path).map(String::as_str)
     }
@@ -103,13 +101,11 @@ impl Tree {
     }
 
     /// The Rust files that a target reaches; see [`modules::reached`].
-    #[must_use]
     pub fn reached(&self) -> &modules::Reached {
         &self.reached
     }
 
     /// The members of the workspace.
-    #[must_use]
     pub fn packages(&self) -> &[Package] {
         &self.packages
     }
@@ -125,7 +121,6 @@ impl Tree {
 }
 
 /// The member that `path` belongs to, if any.
-#[must_use]
 pub fn crate_of(path: &str) -> Option<&str> {
     match path.split_once('/')? {
         ("crates", rest) => rest.split_once('/').map(|(name, _)| name),

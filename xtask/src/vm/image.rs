@@ -157,7 +157,6 @@ pub(super) fn obtain(more: &[String]) -> Result<Image, Error> {
 }
 
 /// Whether the image with the usual packages is there.
-#[must_use]
 pub(super) fn is_there() -> bool {
     files::cache().is_ok_and(|cache| cache.join(name(&[])).exists())
 }

@@ -48,7 +48,6 @@ struct Line {
 
 /// Runs the words after `vm`; gives the command's exit status, 124 when its time was over, 125 when
 /// something here failed (which is said on standard error).
-#[must_use]
 pub fn run(args: &[String]) -> u8 {
     match crate::shown(crate::parse::<Line>("cargo xtask vm", args)) {
         Ok(None) => 0,
@@ -69,7 +68,6 @@ fn complain(error: &Error) -> u8 {
 }
 
 /// Whether a guest can be started here without a download.
-#[must_use]
 pub fn is_ready() -> bool {
     crate::process::find("qemu-system-x86_64").is_some() && image::is_there()
 }

@@ -14,6 +14,7 @@ use super::files;
 use super::image;
 use super::options::Options;
 use crate::error::Error;
+use crate::process;
 
 /// The scratch disk: as much as a guest may write outside of its own disks. A sparse file.
 pub(super) const SCRATCH_BYTES: u64 = 16 << 30;
@@ -78,7 +79,7 @@ fn config(options: &Options) -> String {
     for (name, value) in &options.environment {
         let value = value.clone().or_else(|| std::env::var(name).ok());
         if let Some(value) = value {
-            let _ = writeln!(text, "export {name}={}", quoted(&value));
+            let _ = writeln!(text, "export {name}={}", process::quoted(&value));
         }
     }
     text
@@ -89,15 +90,10 @@ fn script(options: &Options) -> String {
     match options.command.as_slice() {
         [script] => format!("{script}\n"),
         words => {
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            let words: Vec<String> = words.iter().map(|word| process::quoted(word)).collect();
             format!("exec {}\n", words.join(" "))
         }
     }
-}
-
-/// `text` as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -114,7 +110,7 @@ mod tests {
     fn one_word_is_a_script_and_several_are_a_program() {
         assert_eq!(script(&options(&["--", "ls; exit 3"])), "ls; exit 3\n");
         let words = ["--", "echo", "a b", "it's", "$HOME"];
-        assert_eq!(script(&options(&words)), "exec 'echo' 'a b' 'it'\\''s' '$HOME'\n");
+        assert_eq!(script(&options(&words)), "exec echo 'a b' 'it'\\''s' '$HOME'\n");
     }
 
     #[test]

@@ -6,13 +6,13 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
 use super::image::Image;
 use super::options::Options;
 use super::streams;
 use crate::error::Error;
-use crate::process;
+use crate::process::{self, Running};
 
 /// The serial number of the root image.
 const ROOT: &str = "terrace-root";
@@ -44,7 +44,7 @@ pub(super) fn has_kvm() -> bool {
 
 /// A QEMU that runs; dropped, it is killed.
 #[derive(Debug)]
-pub(super) struct Qemu(Child);
+pub(super) struct Qemu(Running);
 
 impl Qemu {
     /// Starts one that connects to the sockets in `work`.
@@ -61,33 +61,21 @@ impl Qemu {
             |what: String| Error::Program { program: "qemu-system-x86_64".to_owned(), what };
         let qemu =
             process::find("qemu-system-x86_64").ok_or_else(|| failed("not found".to_owned()))?;
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--"])
-            .arg(qemu)
-            .args(arguments(options, image, work, with_kvm))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        child.map(Self).map_err(|error| failed(error.to_string()))
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
+        command.args(arguments(options, image, work, with_kvm));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running::start(command).map(Self).map_err(|error| failed(error.to_string()))
     }
 
     /// The guest's console; once.
     pub(super) fn console(&mut self) -> Option<ChildStdout> {
-        self.0.stdout.take()
+        self.0.child.stdout.take()
     }
 
     /// What QEMU itself says; once.
     pub(super) fn complaints(&mut self) -> Option<ChildStderr> {
-        self.0.stderr.take()
-    }
-}
-
-impl Drop for Qemu {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.child.stderr.take()
     }
 }
 

@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use super::files;
 use crate::error::Error;
+use crate::process;
 
 /// The guest's ports that carry a stream of their own name.
 pub(super) const PORTS: [&str; 4] = ["stdout", "stderr", "status", "out"];
@@ -118,16 +119,11 @@ pub(super) fn keep(
     at_end: Option<Sender<Event>>,
 ) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
-        let mut kept = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // A read error ends the text early, which is better than none.
-            let _ = pipe.by_ref().take(KEPT_BYTES_MAX).read_to_end(&mut kept);
-            let _ = io::copy(&mut pipe, &mut io::sink());
-        }
+        let kept = pipe.map(|pipe| process::keep(pipe, KEPT_BYTES_MAX).join());
         if let Some(events) = at_end {
             let _ = events.send(Event::Gone);
         }
-        kept
+        kept.and_then(Result::ok).unwrap_or_default()
     })
 }
 

@@ -375,8 +375,8 @@ mod tests {
         let rows = rows(&SIZES[1], &rounds_of(&[28.0; 3])).unwrap();
         let (best, libc) = (&rows[0], rows.last().unwrap());
         // 28/21, 28/29, 28/21: one lucky round of a peer does not decide.
-        assert!((best.figure().median - 28.0 / 21.0).abs() < 1e-9);
-        assert!((best.figure().min - 28.0 / 29.0).abs() < 1e-9);
+        assert!((best.figure.median - 28.0 / 21.0).abs() < 1e-9);
+        assert!((best.figure.min - 28.0 / 29.0).abs() < 1e-9);
         assert_eq!((best.is_reached(), libc.is_reached()), (Some(true), Some(true)));
         assert_eq!(rows.len(), 6);
         assert!(rows[1..5].iter().all(|row| row.is_reached().is_none()));

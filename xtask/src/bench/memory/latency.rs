@@ -129,8 +129,8 @@ mod tests {
         let ours = vec![vec![13.0, 90.0, 13.5, 80.0, 14.0, 90.0], vec![12.0; 6]];
         let theirs = vec![vec![13.0; 6], vec![13.0, 12.5, 13.0, 13.0, 13.0, 12.0]];
         let [medians, best] = rows("L3", &[ours, theirs]).unwrap();
-        assert_eq!(medians.figure().min, 13.5 / 13.0);
-        assert_eq!(medians.figure().max, 80.0 / 13.0);
-        assert_eq!((best.figure().min, best.figure().max), (12.0 / 12.5, 1.0));
+        assert_eq!(medians.figure.min, 13.5 / 13.0);
+        assert_eq!(medians.figure.max, 80.0 / 13.0);
+        assert_eq!((best.figure.min, best.figure.max), (12.0 / 12.5, 1.0));
     }
 }

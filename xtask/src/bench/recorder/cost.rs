@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::Place;
 use super::pcp::{self, Pmcd};
-use super::running::Running;
+use super::running;
 use crate::bench::Request;
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Record, Series, Target};
@@ -140,9 +140,8 @@ fn peer_args(name: &str, place: &Place) -> Vec<String> {
 fn cost(contender: &Contender) -> Result<f64, Error> {
     let mut command = Command::new(&contender.peer.program);
     command.args(&contender.args);
-    let mut running = Running::start(contender.label, command)?;
-    let share = running.core_percent(contender.daemons, SETTLE, WINDOW)?;
-    running.stop();
+    let times = (SETTLE, WINDOW);
+    let share = running::core_percent(contender.label, command, contender.daemons, times)?;
     // Zero would be no measurement to a ratio, and is none: the clock has nanoseconds.
     Ok(share.max(1e-6))
 }

@@ -11,10 +11,10 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::running::Running;
+use super::running;
 use super::{LIMIT, Place};
 use crate::error::Error;
-use crate::process;
+use crate::process::{self, Running};
 
 /// Where Debian and Fedora keep the daemon and its tools.
 const PROGRAMS: &str = "/usr/lib/pcp/bin";
@@ -78,7 +78,7 @@ impl Pmcd {
             .args(["-x", "/dev/null"])
             .env("PCP_RUN_DIR", &place.directory)
             .current_dir(&place.directory);
-        let running = Running::start("pmcd", daemon)?;
+        let running = running::start("pmcd", daemon)?;
         let started = Instant::now();
         while !Path::new(&socket).exists() {
             if started.elapsed() > STARTS_WITHIN {

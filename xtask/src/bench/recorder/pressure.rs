@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::running::Running;
+use super::running;
 use super::{LIMIT, Place, explained_json};
 use crate::bench::Request;
 use crate::bench::peer::Peer;
@@ -35,7 +35,7 @@ pub(super) fn measure(
     for _ in 0..request.alternations {
         let mut command = Command::new("sh");
         command.args(["-c", SWAPPER, GROUP]);
-        let swapper = Running::start("perl", command)?;
+        let swapper = running::start("perl", command)?;
         let file = place.file("pressure.trec");
         let before = swapped_out();
         let args = ["record", "--for", "20s", "--rate", "100", "--force", "-o", &file];

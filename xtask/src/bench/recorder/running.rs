@@ -1,80 +1,50 @@
-//! A recorder that runs: started in the background, its processor time read while it
-//! runs, asked to end as a service manager does.
+//! The processor time of a recorder that runs in the background, as the kernel charged it to all
+//! of its threads.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::process::Running;
 
 /// Recorders write their last chunk within this time; any other is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// A process of ours in the background; killed on drop.
-pub(super) struct Running {
-    name: String,
-    child: Child,
+/// Starts `command` in the background, silent.
+pub(super) fn start(name: &str, command: Command) -> Result<Running, Error> {
+    Running::silent(command).map_err(|error| Error::Program {
+        program: name.to_owned(),
+        what: format!("cannot start: {error}"),
+    })
 }
 
-impl Running {
-    /// Starts `command`, silent.
-    pub(super) fn start(name: &str, mut command: Command) -> Result<Self, Error> {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| Error::Program {
-                program: name.to_owned(),
-                what: format!("cannot start: {error}"),
-            })?;
-        Ok(Self { name: name.to_owned(), child })
+/// The share of a core, in percent, that `command` and the processes called one of `daemons` used
+/// between `settle` and `window` later. It is asked to end then, as a service manager does.
+pub(super) fn core_percent(
+    name: &str,
+    command: Command,
+    daemons: &[&str],
+    (settle, window): (Duration, Duration),
+) -> Result<f64, Error> {
+    let mut running = start(name, command)?;
+    sleep(settle);
+    let mut pids = vec![running.pid()];
+    pids.extend(named(daemons));
+    let cpu = |pids: &[u32]| pids.iter().filter_map(|pid| cpu_ns(*pid)).sum::<u64>();
+    let (before, started) = (cpu(&pids), Instant::now());
+    sleep(window);
+    let (after, elapsed) = (cpu(&pids), started.elapsed());
+    if !running.is_alive() || after < before {
+        return Err(Error::Program {
+            program: name.to_owned(),
+            what: "ended while it was measured".to_owned(),
+        });
     }
-
-    /// The share of a core, in percent, that it and the processes called one of `daemons`
-    /// used between `settle` and `window` later.
-    pub(super) fn core_percent(
-        &mut self,
-        daemons: &[&str],
-        settle: Duration,
-        window: Duration,
-    ) -> Result<f64, Error> {
-        sleep(settle);
-        let mut pids = vec![self.child.id()];
-        pids.extend(named(daemons));
-        let cpu = |pids: &[u32]| pids.iter().filter_map(|pid| cpu_ns(*pid)).sum::<u64>();
-        let (before, started) = (cpu(&pids), Instant::now());
-        sleep(window);
-        let (after, elapsed) = (cpu(&pids), started.elapsed());
-        if self.child.try_wait().ok().flatten().is_some() || after < before {
-            return Err(Error::Program {
-                program: self.name.clone(),
-                what: "ended while it was measured".to_owned(),
-            });
-        }
-        Ok((after - before) as f64 / elapsed.as_nanos() as f64 * 100.0)
-    }
-
-    /// Asks it to end, waits for it.
-    pub(super) fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        let _ = Command::new("kill").args(["-TERM", &pid]).status();
-        let asked = Instant::now();
-        while asked.elapsed() < GRACE {
-            if self.child.try_wait().ok().flatten().is_some() {
-                return;
-            }
-            sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    // How it ends is no part of what it cost.
+    let _ = running.end(GRACE);
+    Ok((after - before) as f64 / elapsed.as_nanos() as f64 * 100.0)
 }
 
 /// Time on a processor of all threads that live, in nanoseconds; `None` if it is gone.
@@ -110,11 +80,8 @@ mod tests {
         let share = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            let mut running = Running::start("sh", command).unwrap();
-            let window = Duration::from_millis(400);
-            let share = running.core_percent(&[], Duration::from_millis(50), window);
-            running.stop();
-            share.unwrap()
+            let times = (Duration::from_millis(50), Duration::from_millis(400));
+            core_percent("sh", command, &[], times).unwrap()
         };
         assert!(share("while :; do :; done") > share("exec sleep 60"));
         assert!(cpu_ns(u32::MAX).is_none());

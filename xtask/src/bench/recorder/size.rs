@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::running::Running;
+use super::running;
 use super::{LIMIT, Place};
 use crate::bench::Request;
 use crate::bench::peer::Peer;
@@ -31,7 +31,7 @@ pub(super) fn measure(
     for _ in 0..request.alternations {
         let mut command = Command::new("sh");
         command.args(["-c", COMPILE, &source]);
-        let _compiler = Running::start("cc", command)?;
+        let _compiler = running::start("cc", command)?;
         let file = place.file("size.trec");
         let args = ["record", "--for", "60s", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;

@@ -2,8 +2,9 @@
 //! counts. Whatever is started here ends with its handle.
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,6 +12,7 @@ use testkit::WorkingSet;
 
 use crate::bench::peer::Peer;
 use crate::error::Error;
+use crate::process::Running;
 
 /// A set is written to a slow disk within this.
 const EVICT_LIMIT: Duration = Duration::from_secs(300);
@@ -39,13 +41,10 @@ impl Stage {
         let words = ["warm", "restore", "--pid", &pid, "--only", "anonymous"];
         let mut command = Command::new(&self.terrace.program);
         command.args(words).args(options).arg("--json");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| failed(format!("cannot start the restore: {error}")))?;
-        Ok(Restore(child))
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        Running::start(command)
+            .map(Restore)
+            .map_err(|error| failed(format!("cannot start the restore: {error}")))
     }
 }
 
@@ -60,31 +59,24 @@ pub(super) fn wrong_pages(owner: &mut WorkingSet) -> Result<f64, Error> {
 }
 
 /// A restore that runs; ended on drop.
-pub(super) struct Restore(Child);
+pub(super) struct Restore(Running);
 
 impl Restore {
     pub(super) fn runs(&mut self) -> bool {
-        matches!(self.0.try_wait(), Ok(None))
+        self.0.is_alive()
     }
 
     /// Waits for its end; why it stopped, as its report says.
     pub(super) fn stop_reason(&mut self) -> Result<String, Error> {
+        // Its time is measured: to the end of its output, not to the next look at it.
         let mut text = String::new();
-        if let Some(mut output) = self.0.stdout.take() {
-            std::io::Read::read_to_string(&mut output, &mut text)
-                .map_err(|error| failed(error.to_string()))?;
+        if let Some(mut output) = self.0.child.stdout.take() {
+            output.read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
         }
-        self.0.wait().map_err(|error| failed(error.to_string()))?;
+        self.0.child.wait().map_err(|error| failed(error.to_string()))?;
         let report: Value = serde_json::from_str(&text).unwrap_or_default();
         let stop = report["result"]["done"]["stop"].as_str();
         stop.map(str::to_owned).ok_or_else(|| failed("the restore gave no report".to_owned()))
-    }
-}
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
