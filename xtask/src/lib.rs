@@ -39,7 +39,7 @@ enum Task {
         fast: bool,
     },
     /// Hostile files, users, disks and signals against the binary
-    Attack(attack::Options),
+    Attack(attack::AttackOptions),
     /// Against peer programs: `bench SUITE --help`
     #[command(disable_help_flag = true)]
     Bench {
@@ -48,7 +48,7 @@ enum Task {
         words: Vec<String>,
     },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
-    Vm(Box<vm::Options>),
+    Vm(Box<vm::VmOptions>),
 }
 
 /// Whether `cargo xtask` has this command.

@@ -39,7 +39,7 @@ mod survey;
 mod trec;
 
 use cases::{CASES, Case};
-pub use options::Options;
+pub use options::AttackOptions;
 use stage::{AttackStage, Held, Stop};
 
 /// Where inputs of attacks that succeeded are kept, below the directory of the build.
@@ -108,7 +108,7 @@ impl Tally {
 ///
 /// # Errors
 /// [`Error::Failed`] if an attack succeeded.
-pub fn run(options: &Options) -> Result<(), Error> {
+pub fn run(options: &AttackOptions) -> Result<(), Error> {
     if options.list {
         list();
         return Ok(());
@@ -123,7 +123,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
 /// # Errors
 /// [`Error::Failed`] if an attack succeeded.
 pub(crate) fn step(root: &Path) -> Result<(), Error> {
-    attack(root, &Options::of_step(STEP_SEED))
+    attack(root, &AttackOptions::of_step(STEP_SEED))
 }
 
 fn names() -> Vec<&'static str> {
@@ -159,7 +159,7 @@ fn build_directory() -> Result<PathBuf, Error> {
     Ok(directory.unwrap_or(Path::new(".")).to_owned())
 }
 
-fn attack(root: &Path, options: &Options) -> Result<(), Error> {
+fn attack(root: &Path, options: &AttackOptions) -> Result<(), Error> {
     let started = Instant::now();
     let directory = build_directory()?;
     let binary = directory.join("terrace");
@@ -191,7 +191,7 @@ fn attack(root: &Path, options: &Options) -> Result<(), Error> {
 }
 
 /// Runs the cases that disturb nothing side by side, then the others; repeats alone what failed.
-fn run_cases(stage: &AttackStage, options: &Options, tally: &mut Tally) {
+fn run_cases(stage: &AttackStage, options: &AttackOptions, tally: &mut Tally) {
     let wanted = CASES.iter().filter(|case| options.wants(case.name));
     let (alone, together): (Vec<&Case>, Vec<&Case>) = wanted.partition(|case| case.is_alone);
     let next = AtomicUsize::new(0);
@@ -265,7 +265,7 @@ fn generator(seed: u64, family: &str, index: u64) -> Random {
 fn run_mutants(
     stage: &AttackStage,
     families: &[&Family],
-    options: &Options,
+    options: &AttackOptions,
     limit: Duration,
     kept: &Path,
     tally: &mut Tally,

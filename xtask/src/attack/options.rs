@@ -20,7 +20,7 @@ const SEED_MAX: u64 = 1_000_000;
 
 /// What is asked for.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct AttackOptions {
     /// Only name the cases and the families of mutants
     #[arg(long)]
     pub(super) list: bool,
@@ -46,7 +46,7 @@ pub struct Options {
     chosen: Vec<String>,
 }
 
-impl Options {
+impl AttackOptions {
     /// The attack of `cargo xtask test`: the same each time, with this much time for mutants.
     pub(super) fn of_step(seed: u64) -> Self {
         Self { seed: Some(seed), time: STEP_MUTANTS_TIME, ..Self::default() }
@@ -117,10 +117,10 @@ mod tests {
     #[derive(Debug, clap::Parser)]
     struct Line {
         #[command(flatten)]
-        options: Options,
+        options: AttackOptions,
     }
 
-    fn parsed(words: &[&str]) -> Result<Options, clap::Error> {
+    fn parsed(words: &[&str]) -> Result<AttackOptions, clap::Error> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         crate::parse::<Line>("attack", &words).map(|line| line.options)
     }

@@ -166,8 +166,8 @@ fn virtualization(root: &Path, cpuinfo: Option<&str>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::record::tests::Scratch;
     use std::time::Duration;
+    use testkit::FakeRoot;
 
     #[test]
     fn days_are_those_of_the_calendar() {
@@ -181,11 +181,13 @@ mod tests {
 
     #[test]
     fn a_fake_tree_is_read() {
-        let root = Scratch::new("facts");
-        root.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC (TM) 9\nflags\t: fpu hypervisor\n\nprocessor\t: 1\n");
-        root.write("proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n");
-        root.write("proc/sys/kernel/osrelease", "6.18.4-jane-laptop\n");
-        root.write("proc/loadavg", "0.50 1.25 2.00 1/80 900\n");
+        let cpuinfo = "processor\t: 0\nmodel name\t: AMD EPYC (TM) 9\nflags\t: fpu hypervisor\n\n\
+                       processor\t: 1\n";
+        let root = FakeRoot::new()
+            .file("/proc/cpuinfo", cpuinfo)
+            .file("/proc/meminfo", "MemTotal:       1024 kB\nMemFree: 1 kB\n")
+            .file("/proc/sys/kernel/osrelease", "6.18.4-jane-laptop\n")
+            .file("/proc/loadavg", "0.50 1.25 2.00 1/80 900\n");
         let facts = Facts::read(root.path());
         assert_eq!(facts.cpu_model.as_deref(), Some("AMD EPYC (TM) 9"));
         assert_eq!((facts.cpus, facts.memory_bytes), (Some(2), Some(1 << 20)));
@@ -197,10 +199,10 @@ mod tests {
 
     #[test]
     fn the_file_system_of_a_path_is_the_innermost_mount() {
-        let root = Scratch::new("mounts");
-        let here = fs::canonicalize(root.path()).unwrap();
+        let empty = FakeRoot::new();
+        let here = fs::canonicalize(empty.path()).unwrap();
         let inner = format!("tmpfs {} tmpfs rw 0 0", here.display());
-        root.write("proc/self/mounts", &format!("/dev/vda / ext4 rw 0 0\n{inner}\n"));
+        let root = empty.file("/proc/self/mounts", format!("/dev/vda / ext4 rw 0 0\n{inner}\n"));
         let of = |path: &Path| file_system(root.path(), path);
         assert_eq!(of(root.path()).as_deref(), Some("tmpfs"));
         assert_eq!(of(Path::new("/")).as_deref(), Some("ext4 on vda"));
@@ -209,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_absent_is_none() {
-        let root = Scratch::new("facts-empty");
+        let root = FakeRoot::new();
         let facts = Facts::read(root.path());
         assert_eq!((&facts.cpu_model, facts.cpus, facts.load_average), (&None, None, None));
         assert!(facts.json()["memory_bytes"].is_null());

@@ -14,69 +14,78 @@ use clap::{Arg, Command, value_parser};
 use crate::error::Error;
 use crate::workspace;
 
-pub mod aa;
-pub mod facts;
-pub mod memory;
-pub mod peer;
-pub mod ratio;
-pub mod record;
-pub mod recorder;
-pub mod report;
-pub mod storage;
-pub mod turns;
-pub mod warm;
+mod aa;
+mod directory;
+mod facts;
+mod memory;
+mod peer;
+mod ratio;
+mod record;
+mod recorder;
+mod report;
+mod storage;
+mod turns;
+mod warm;
+
+use directory::WorkDirectory;
+use peer::Peer;
+use record::Record;
 
 /// Pairs per comparison unless asked otherwise: the median of 7 stands when 3 of them were
 /// disturbed.
-pub const ALTERNATIONS: usize = 7;
+const ALTERNATIONS: usize = 7;
 
 /// The same where one alternation takes minutes.
 const LONG_ALTERNATIONS: usize = 3;
 
 /// Surveys compared with each other unless asked otherwise: 190 pairs, so 5 % are 9 of them.
-pub const SURVEYS: usize = 20;
+const SURVEYS: usize = 20;
 
 /// Surveys with a slowdown unless asked otherwise: with [`SURVEYS`] plain ones, 200 pairs.
-pub const SLOWED_SURVEYS: usize = 10;
+const SLOWED_SURVEYS: usize = 10;
 
 /// More of anything than this takes hours and no longer narrows the result.
 const COUNT_MAX: u64 = 1000;
 
-/// The function of a suite that measures and gives the record.
-pub type Measure = fn(&Request) -> Result<record::Record, Error>;
+/// The function of a suite, or of a part of one, that measures and adds to the record.
+type Measure = fn(&mut Session) -> Result<(), Error>;
 
 /// A named set of comparisons.
 #[derive(Debug, Clone, Copy)]
-pub struct Suite {
+pub(crate) struct Suite {
     /// What is typed.
-    pub name: &'static str,
+    name: &'static str,
+    /// What its records are called.
+    title: &'static str,
     /// What it compares, for the usage text.
-    pub what: &'static str,
+    what: &'static str,
     /// The peers that it looks for; each can be given with `--NAME PATH`.
-    pub peers: &'static [&'static str],
+    peers: &'static [&'static str],
     /// What it is made of; `--part NAME` runs one of them alone.
-    pub parts: &'static [&'static str],
+    parts: &'static [&'static str],
     /// Pairs per comparison unless asked otherwise.
-    pub alternations: usize,
+    alternations: usize,
     /// Its other options, with the word that stands for the value.
-    pub options: &'static [(&'static str, &'static str)],
+    options: &'static [(&'static str, &'static str)],
     /// Measures.
-    pub run: Measure,
+    run: Measure,
 }
 
 /// Every suite, in the order of the usage text.
-pub const SUITES: &[Suite] = &[
+const SUITES: &[Suite] = &[
     Suite {
         name: "memory",
+        title: "memory",
         what: "copies and load latency, against mbw, tinymembench, STREAM and multichase",
         peers: &["mbw", "tinymembench", "stream-16m", "stream-256m", "stream-1g", "multichase"],
         parts: &["copy", "latency"],
         alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
-        run: memory::run,
+        run: |session| session.run(memory::PARTS),
     },
     Suite {
         name: "storage",
+        title: "storage",
         what: "reads, writes and latency, against fio and ioping",
         peers: &["fio", "ioping"],
         parts: &["random", "sequential", "latency"],
@@ -86,15 +95,17 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "record",
+        title: "record",
         what: "what watching costs, against sadc, atop, dool, pmlogger and below",
         peers: &["sadc", "atop", "dool", "pmlogger", "below"],
         parts: &["cost", "size", "pressure", "explained"],
         alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
-        run: recorder::run,
+        run: |session| session.run(recorder::PARTS),
     },
     Suite {
         name: "warm",
+        title: "machine warm",
         what: "memory brought back in a guest, against demand, swapoff and the order of addresses",
         peers: &[],
         parts: &[
@@ -116,6 +127,7 @@ pub const SUITES: &[Suite] = &[
     },
     Suite {
         name: "aa",
+        title: "aa",
         what: "this machine and a command against themselves: what is called different and is not",
         peers: &["terrace"],
         parts: &["surveys", "compare", "against", "thrashed"],
@@ -127,36 +139,79 @@ pub const SUITES: &[Suite] = &[
 
 impl Suite {
     /// The suite called `name`.
-    pub fn find(name: &str) -> Option<&'static Self> {
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
         SUITES.iter().find(|suite| suite.name == name)
     }
 }
 
 /// What a suite is asked to do.
 #[derive(Debug)]
-pub struct Request {
-    /// The suite that is asked.
-    pub suite: &'static Suite,
+pub(crate) struct SuiteRequest {
+    suite: &'static Suite,
     /// Peers whose program was given, by name.
-    pub peers: BTreeMap<String, PathBuf>,
+    peers: BTreeMap<String, PathBuf>,
     /// The only part to run, if not all.
-    pub part: Option<String>,
+    part: Option<String>,
     /// Pairs per comparison.
-    pub alternations: usize,
+    alternations: usize,
     /// Plain surveys.
-    pub runs: usize,
+    runs: usize,
     /// Surveys with a slowdown.
-    pub slowed: usize,
+    slowed: usize,
     /// Whether surveys are quick ones.
-    pub is_quick: bool,
+    is_quick: bool,
     /// The directory to measure in, for suites that write files.
-    pub directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
-impl Request {
+impl SuiteRequest {
     /// Whether the part called `name` is asked for.
-    pub fn includes(&self, name: &str) -> bool {
+    fn includes(&self, name: &str) -> bool {
         self.part.as_deref().is_none_or(|part| part == name)
+    }
+
+    /// What its record is called. A part that ran alone and a quick run are named, so that their
+    /// files do not pass for the whole.
+    fn title(&self) -> String {
+        let part = self.part.as_ref().map_or_else(String::new, |part| format!(" {part}"));
+        let pace = if self.is_quick { " quick" } else { "" };
+        format!("{}{part}{pace}", self.suite.title)
+    }
+}
+
+/// A suite that runs: what was asked for, the program that is judged, and the record.
+struct Session {
+    request: SuiteRequest,
+    root: PathBuf,
+    /// Cargo's target directory.
+    target: PathBuf,
+    terrace: Peer,
+    /// For files of the suite's own.
+    directory: WorkDirectory,
+    record: Record,
+}
+
+impl Session {
+    /// Builds Terrace, or takes the one that was given, and opens the record.
+    fn start(request: SuiteRequest) -> Result<Self, Error> {
+        let root = workspace::current_root()?;
+        let target = workspace::target_directory(&workspace::metadata(&root)?)?;
+        let terrace = Peer::terrace(&request, &root, &target)?;
+        let directory =
+            WorkDirectory::make(request.directory.as_ref().unwrap_or(&target), request.suite.name)?;
+        let mut record = Record::start(&request.title());
+        record.programs.push(terrace.clone());
+        Ok(Self { request, root, target, terrace, directory, record })
+    }
+
+    /// Runs those of `parts` that are asked for.
+    fn run(&mut self, parts: &[(&str, Measure)]) -> Result<(), Error> {
+        for (name, measure) in parts {
+            if self.request.includes(name) {
+                measure(self)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -165,13 +220,15 @@ impl Request {
 /// # Errors
 /// [`Error::Usage`] for what cannot be asked, [`Error::Failed`] when a target is missed (the record
 /// is kept then too); otherwise what the suite met.
-pub fn run(args: &[String]) -> Result<(), Error> {
+pub(crate) fn run(args: &[String]) -> Result<(), Error> {
     let Some(request) = crate::shown(parse(args))? else {
         return Ok(());
     };
     let suite = request.suite;
-    let root = workspace::current_root()?;
-    let record = (suite.run)(&request)?;
+    let mut session = Session::start(request)?;
+    (suite.run)(&mut session)?;
+    let Session { root, mut record, .. } = session;
+    record.finish();
     print!("{}", record.table());
     let path = record.write(&root.join(record::DIRECTORY), SystemTime::now())?;
     println!("kept as {}", path.strip_prefix(&root).unwrap_or(&path).display());
@@ -185,7 +242,7 @@ pub fn run(args: &[String]) -> Result<(), Error> {
 ///
 /// # Errors
 /// Why they cannot be read, or the text of `--help`.
-pub fn parse(args: &[String]) -> Result<Request, clap::Error> {
+fn parse(args: &[String]) -> Result<SuiteRequest, clap::Error> {
     let words = std::iter::once("cargo xtask bench").chain(args.iter().map(String::as_str));
     let line = Command::new("bench")
         .subcommand_required(true)
@@ -205,7 +262,7 @@ pub fn parse(args: &[String]) -> Result<Request, clap::Error> {
         value.map_or(default, |value| *value as usize)
     };
     let program = |name: &&str| Some(((*name).to_owned(), PathBuf::from(text(name)?)));
-    Ok(Request {
+    Ok(SuiteRequest {
         suite,
         peers: suite.peers.iter().filter_map(program).collect(),
         part: text("part"),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::Request;
+use super::SuiteRequest;
 use crate::error::Error;
 use crate::process::{self, Finished};
 use crate::workspace;
@@ -48,7 +48,7 @@ impl Peer {
     ///
     /// # Errors
     /// [`Error::Program`] that says how to give one, if it is absent or cannot be executed.
-    pub fn find(request: &Request, name: &str, version: Version) -> Result<Self, Error> {
+    pub fn find(request: &SuiteRequest, name: &str, version: Version) -> Result<Self, Error> {
         let missing = |what: String| Error::Program { program: name.to_owned(), what };
         let program = match request.peers.get(name) {
             Some(given) if process::is_executable(given) => given.clone(),
@@ -65,7 +65,7 @@ impl Peer {
     /// # Errors
     /// As [`Peer::find`], for a peer that was given.
     pub fn find_if_any(
-        request: &Request,
+        request: &SuiteRequest,
         name: &str,
         version: Version,
     ) -> Result<Option<Self>, Error> {
@@ -75,13 +75,15 @@ impl Peer {
         Self::find(request, name, version).map(Some)
     }
 
-    /// Terrace as built in release mode from the workspace at `root`.
+    /// Terrace: the program that was given, or built in release mode from the workspace at `root`.
     ///
     /// # Errors
     /// [`Error::Program`] when the build fails.
-    pub fn terrace(root: &Path) -> Result<Self, Error> {
-        let target = target_directory(root)?;
-        Self::build(root, &target, &[])
+    pub fn terrace(request: &SuiteRequest, root: &Path, target: &Path) -> Result<Self, Error> {
+        if request.peers.contains_key("terrace") {
+            return Self::find(request, "terrace", Version::Option("--version"));
+        }
+        Self::build(root, target, &[])
     }
 
     /// Terrace built so that `TERRACE_SLOWDOWN` lengthens each trial in memory, with that variable
@@ -90,9 +92,9 @@ impl Peer {
     ///
     /// # Errors
     /// [`Error::Program`] when the build fails.
-    pub fn slowed_terrace(root: &Path, share: &'static str) -> Result<Self, Error> {
-        let target = target_directory(root)?.join("slowdown");
-        let mut peer = Self::build(root, &target, &["--features", "measure/slowdown"])?;
+    pub fn slowed_terrace(root: &Path, target: &Path, share: &'static str) -> Result<Self, Error> {
+        let options = ["--features", "measure/slowdown"];
+        let mut peer = Self::build(root, &target.join("slowdown"), &options)?;
         peer.environment.push(("TERRACE_SLOWDOWN", share));
         Ok(peer)
     }
@@ -156,17 +158,12 @@ fn version(program: &Path, version: Version) -> Option<String> {
     lines.map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Where cargo puts what it builds here.
-fn target_directory(root: &Path) -> Result<PathBuf, Error> {
-    workspace::target_directory(&workspace::metadata(root)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::parse;
 
-    fn request(line: &str) -> Request {
+    fn request(line: &str) -> SuiteRequest {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         parse(&args).unwrap()
     }

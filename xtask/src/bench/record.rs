@@ -214,8 +214,22 @@ impl Record {
         ours: Series,
         target: Option<Target>,
     ) -> Result<(), Error> {
-        let row = Comparison::alone(what, unit, ours, target)?;
-        self.comparisons.push(row);
+        self.comparisons.push(Comparison::alone(what, unit, ours, target)?);
+        Ok(())
+    }
+
+    /// Adds the row of [`Comparison::against`].
+    ///
+    /// # Errors
+    /// As that.
+    pub fn add_against(
+        &mut self,
+        what: &str,
+        unit: &'static str,
+        pair: (Series, Series),
+        target: Option<Target>,
+    ) -> Result<(), Error> {
+        self.comparisons.push(Comparison::against(what, unit, pair, target)?);
         Ok(())
     }
 
@@ -313,36 +327,9 @@ fn short(value: f64) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use std::time::{Duration, UNIX_EPOCH};
-
-    /// A directory that is removed when the test ends, however it ends.
-    pub(in crate::bench) struct Scratch(PathBuf);
-
-    impl Scratch {
-        pub(in crate::bench) fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        pub(in crate::bench) fn path(&self) -> &Path {
-            &self.0
-        }
-
-        pub(in crate::bench) fn write(&self, path: &str, text: &str) {
-            let path = self.0.join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn record(target: Target) -> Record {
         let pair = (
@@ -401,7 +388,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_file_holds_every_value_and_is_never_overwritten() {
-        let directory = Scratch::new("record");
+        let directory = testkit::TempDir::new();
         let now = UNIX_EPOCH + Duration::from_secs(995_155_200);
         let record = record(Target::AtLeast(1.0));
         let first = record.write(directory.path(), now).unwrap();

@@ -16,7 +16,7 @@ use super::disk;
 use super::files::{self, WorkFolder};
 use super::image::Image;
 use super::monitor::Monitor;
-use super::options::Options;
+use super::options::VmOptions;
 use super::payload::{self, Copy};
 use super::qemu::{self, Qemu};
 use super::server::{self, Disk};
@@ -52,7 +52,7 @@ pub(super) enum End {
 /// # Errors
 /// What failed here, or in the guest after the command had started.
 pub(super) fn run(
-    options: &Options,
+    options: &VmOptions,
     image: &Image,
     copies: &[Copy],
     with_kvm: bool,
@@ -102,7 +102,7 @@ pub(super) fn run(
 }
 
 /// The disks that were asked for, and last the scratch disk.
-fn disks(options: &Options, copies: &[Copy], work: &Path) -> Result<Vec<Disk>, Error> {
+fn disks(options: &VmOptions, copies: &[Copy], work: &Path) -> Result<Vec<Disk>, Error> {
     let cache = files::cache()?;
     let mut disks = Vec::new();
     for spec in &options.disks {
@@ -232,7 +232,7 @@ fn last_words(complaints: &[u8], console: &[u8]) -> String {
     if last.is_empty() { "it said nothing".to_owned() } else { last.join(" / ") }
 }
 
-fn write_stats(path: &Path, options: &Options, disks: &[Disk]) -> Result<(), Error> {
+fn write_stats(path: &Path, options: &VmOptions, disks: &[Disk]) -> Result<(), Error> {
     let asked_for = disks.iter().take(options.disks.len());
     let counts: Map<String, Value> =
         asked_for.map(|disk| (disk.name.clone(), disk.counts())).collect();

@@ -26,7 +26,7 @@ mod server;
 mod streams;
 
 use guest::End;
-pub use options::Options;
+pub use options::VmOptions;
 use payload::Copy;
 
 /// As `timeout` of coreutils.
@@ -43,7 +43,7 @@ const BOOTS: usize = 3;
 #[command(name = "cargo xtask vm")]
 struct Line {
     #[command(flatten)]
-    options: Options,
+    options: VmOptions,
 }
 
 /// Runs the words after `vm`; gives the command's exit status, 124 when its time was over, 125 when
@@ -57,7 +57,7 @@ pub fn run(args: &[String]) -> u8 {
 }
 
 /// As [`run`], with the words already read.
-pub(crate) fn run_options(options: &Options) -> u8 {
+pub(crate) fn run_options(options: &VmOptions) -> u8 {
     let checked = options.check().map_err(Error::Usage);
     checked.and_then(|()| perform(options)).unwrap_or_else(|error| complain(&error))
 }
@@ -72,7 +72,7 @@ pub fn is_ready() -> bool {
     crate::process::find("qemu-system-x86_64").is_some() && image::is_there()
 }
 
-fn perform(options: &Options) -> Result<u8, Error> {
+fn perform(options: &VmOptions) -> Result<u8, Error> {
     if options.clean {
         image::clean()?;
     } else if options.build {
@@ -83,7 +83,7 @@ fn perform(options: &Options) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn run_command(options: &Options) -> Result<u8, Error> {
+fn run_command(options: &VmOptions) -> Result<u8, Error> {
     if cfg!(not(target_arch = "x86_64")) {
         return Err(Error::Failed("the guest is x86-64, as this machine must be".into()));
     }
@@ -105,7 +105,7 @@ fn run_command(options: &Options) -> Result<u8, Error> {
 }
 
 /// What the guest is to have of this machine, built where it must be.
-fn copies(options: &Options) -> Result<Vec<Copy>, Error> {
+fn copies(options: &VmOptions) -> Result<Vec<Copy>, Error> {
     let root = workspace::current_root()?;
     let mut copies = Vec::new();
     if options.command.iter().any(|word| word.contains("terrace")) {

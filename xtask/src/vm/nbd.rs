@@ -52,7 +52,7 @@ pub(super) enum Command {
 
 /// One request; `data` is what is to be written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct NbdRequest {
     pub(super) command: Command,
     /// The client's own mark, returned with the reply.
     pub(super) cookie: u64,
@@ -123,7 +123,7 @@ pub(super) fn negotiate(
 /// # Errors
 /// `InvalidData` for a broken protocol or a request that is too long; otherwise what the stream
 /// met.
-pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
+pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdRequest>> {
     let magic = match take(stream) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         magic => u32::from_be_bytes(magic?),
@@ -147,7 +147,7 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>
         Command::Write => take_bytes(stream, len)?,
         _ => Vec::new(),
     };
-    Ok(Some(Request { command, cookie, offset, len, data }))
+    Ok(Some(NbdRequest { command, cookie, offset, len, data }))
 }
 
 /// Answers the request with this cookie: with what was read, or with an error number of Linux.

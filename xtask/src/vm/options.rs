@@ -23,7 +23,7 @@ const TIMEOUT_S_MAX: u64 = 86_400;
 /// output and exit status; 124: the time is over, 125: this program failed. One word is a shell
 /// script, several are a program. If COMMAND names terrace, it is built and is on PATH.
 #[derive(Args, Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct VmOptions {
     /// Only make the guest image
     #[arg(long, conflicts_with = "clean")]
     pub(super) build: bool,
@@ -94,7 +94,7 @@ pub struct Options {
     pub(super) command: Vec<String>,
 }
 
-impl Options {
+impl VmOptions {
     /// What no single option shows to be wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names: Vec<&str> = self.disks.iter().map(|disk| disk.name.as_str()).collect();
@@ -106,7 +106,7 @@ impl Options {
 
 /// Reads the words after `vm`.
 #[cfg(test)]
-pub(super) fn parse(words: &[String]) -> Result<Options, String> {
+pub(super) fn parse(words: &[String]) -> Result<VmOptions, String> {
     let line = crate::parse::<super::Line>("cargo xtask vm", words);
     let options = line.map_err(|error| error.to_string())?.options;
     options.check().map(|()| options)
@@ -157,7 +157,7 @@ fn variable(text: &str) -> Result<(String, Option<String>), String> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Options, String> {
+    fn parsed(line: &str) -> Result<VmOptions, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         parse(&words)
     }

@@ -12,7 +12,7 @@ use std::process::Command;
 use super::disk::Bus;
 use super::files;
 use super::image;
-use super::options::Options;
+use super::options::VmOptions;
 use crate::error::Error;
 use crate::process;
 
@@ -32,7 +32,7 @@ pub(super) struct Copy {
 /// # Errors
 /// When something cannot be copied.
 pub(super) fn scratch(
-    options: &Options,
+    options: &VmOptions,
     copies: &[Copy],
     cache: &Path,
     work: &Path,
@@ -61,7 +61,7 @@ pub(super) fn scratch(
 }
 
 /// What the guest's init reads: shell variables.
-fn config(options: &Options) -> String {
+fn config(options: &VmOptions) -> String {
     let buses = options.disks.iter().map(|disk| disk.bus);
     let mut modules: Vec<&str> = buses.flat_map(Bus::modules).copied().collect();
     modules.extend(options.modules.iter().map(String::as_str));
@@ -86,7 +86,7 @@ fn config(options: &Options) -> String {
 }
 
 /// The command as a shell script.
-fn script(options: &Options) -> String {
+fn script(options: &VmOptions) -> String {
     match options.command.as_slice() {
         [script] => format!("{script}\n"),
         words => {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::vm::options;
 
-    fn options(words: &[&str]) -> Options {
+    fn options(words: &[&str]) -> VmOptions {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         options::parse(&words).unwrap()
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
 
 use super::image::Image;
-use super::options::Options;
+use super::options::VmOptions;
 use super::streams;
 use crate::error::Error;
 use crate::process::{self, Running};
@@ -52,7 +52,7 @@ impl Qemu {
     /// # Errors
     /// When `setpriv` cannot be started; what QEMU has against its options, it says itself.
     pub(super) fn start(
-        options: &Options,
+        options: &VmOptions,
         image: &Image,
         work: &Path,
         with_kvm: bool,
@@ -79,7 +79,7 @@ impl Qemu {
     }
 }
 
-fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> Vec<String> {
+fn arguments(options: &VmOptions, image: &Image, work: &Path, with_kvm: bool) -> Vec<String> {
     let mut arguments = machine(options, image, with_kvm);
     arguments.extend(channels(work));
     arguments.extend(disks(options, image, work));
@@ -87,7 +87,7 @@ fn arguments(options: &Options, image: &Image, work: &Path, with_kvm: bool) -> V
 }
 
 /// The machine without what is attached to it.
-fn machine(options: &Options, image: &Image, with_kvm: bool) -> Vec<String> {
+fn machine(options: &VmOptions, image: &Image, with_kvm: bool) -> Vec<String> {
     let (accelerator, processor) = if with_kvm {
         ("kvm", "host")
     } else {
@@ -135,7 +135,7 @@ fn channels(work: &Path) -> Vec<String> {
 }
 
 /// The root image, the scratch disk and those that were asked for, in this order.
-fn disks(options: &Options, image: &Image, work: &Path) -> Vec<String> {
+fn disks(options: &VmOptions, image: &Image, work: &Path) -> Vec<String> {
     let server = escaped(&work.join(DISKS));
     let root = escaped(&image.root());
     let node = |name: &str| {

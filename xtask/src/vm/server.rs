@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::disk_model::{self, DiskModel, RequestKind};
 
-use super::nbd::{self, Command, Request};
+use super::nbd::{self, Command, NbdRequest};
 use super::streams::Event;
 use crate::error::Error;
 
@@ -83,7 +83,7 @@ impl Disk {
     }
 
     /// Does what is asked; what was read, or an error number.
-    fn perform(&self, request: &Request) -> Result<Vec<u8>, u32> {
+    fn perform(&self, request: &NbdRequest) -> Result<Vec<u8>, u32> {
         let is_inside = request
             .offset
             .checked_add(u64::from(request.len))
@@ -105,7 +105,7 @@ impl Disk {
     }
 
     /// Counts a request that was done; how long the disk is busy with it, `None` without a model.
-    fn account(&self, request: &Request) -> Option<Duration> {
+    fn account(&self, request: &NbdRequest) -> Option<Duration> {
         let len = u64::from(request.len);
         let mut state = self.state();
         let State { model, counts } = &mut *state;
@@ -185,7 +185,7 @@ fn serve(mut stream: UnixStream, disks: &[Disk]) -> io::Result<()> {
 }
 
 /// Hands over each request with the time at which it came.
-fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, Request)>) -> io::Result<()> {
+fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, NbdRequest)>) -> io::Result<()> {
     while let Some(request) = nbd::read_request(&mut stream)? {
         if sender.send((Instant::now(), request)).is_err() {
             break;
@@ -197,7 +197,7 @@ fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, Request)>) -> io
 fn answer(
     stream: &mut UnixStream,
     disk: &Disk,
-    requests: Receiver<(Instant, Request)>,
+    requests: Receiver<(Instant, NbdRequest)>,
 ) -> io::Result<()> {
     let mut idle_from = Instant::now();
     for (came, request) in requests {

@@ -5,8 +5,8 @@ use std::fs;
 
 use super::compared::{Item, items};
 use super::judged::Pairs;
-use super::place::Place;
 use super::{LIMIT, one};
+use crate::bench::directory::WorkDirectory;
 use crate::bench::peer::Peer;
 use crate::bench::record::{Comparison, Target};
 use crate::bench::report;
@@ -34,15 +34,15 @@ const TURNS: u32 = 150_000;
 const MORE_TURNS: u32 = TURNS * 115 / 100;
 
 /// Compares commands; the rows of the record.
-pub(super) fn measure(terrace: &Peer, place: &Place) -> Result<Vec<Comparison>, Error> {
+pub(super) fn measure(terrace: &Peer, directory: &WorkDirectory) -> Result<Vec<Comparison>, Error> {
     let mut equal = Pairs::default();
     for number in 1..=EQUAL {
         eprintln!("command against itself: {number} of {EQUAL}");
-        let items = against(terrace, (TURNS, RUNS), place)?;
+        let items = against(terrace, (TURNS, RUNS), directory)?;
         items.iter().for_each(|item| equal.add(item.is_called));
     }
-    let few = found(terrace, RUNS, place)?;
-    let many = found(terrace, MORE_RUNS, place)?;
+    let few = found(terrace, RUNS, directory)?;
+    let many = found(terrace, MORE_RUNS, directory)?;
     Ok(vec![
         one(
             "a command against itself: figures called different",
@@ -55,11 +55,11 @@ pub(super) fn measure(terrace: &Peer, place: &Place) -> Result<Vec<Comparison>, 
 }
 
 /// How often more work is found in the time on the clock.
-fn found(terrace: &Peer, runs: u32, place: &Place) -> Result<Pairs, Error> {
+fn found(terrace: &Peer, runs: u32, directory: &WorkDirectory) -> Result<Pairs, Error> {
     let mut found = Pairs::default();
     for number in 1..=SLOWED {
         eprintln!("command against more work, {runs} runs: {number} of {SLOWED}");
-        let items = against(terrace, (MORE_TURNS, runs), place)?;
+        let items = against(terrace, (MORE_TURNS, runs), directory)?;
         let mut walls = items.iter().filter(|item| item.of == "wall");
         found.add(walls.any(|wall| wall.is_larger));
     }
@@ -72,8 +72,12 @@ pub(super) fn shown() -> Vec<String> {
 }
 
 /// The items of one comparison.
-fn against(terrace: &Peer, asked: (u32, u32), place: &Place) -> Result<Vec<Item>, Error> {
-    let file = place.file("against.json");
+fn against(
+    terrace: &Peer,
+    asked: (u32, u32),
+    directory: &WorkDirectory,
+) -> Result<Vec<Item>, Error> {
+    let file = directory.file("against.json");
     let words = args(asked, &file);
     let args: Vec<&str> = words.iter().map(String::as_str).collect();
     terrace.run(&args, LIMIT)?;

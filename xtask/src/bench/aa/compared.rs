@@ -4,16 +4,14 @@
 //! The surveys that the bench made are drawn anew for each comparison, five for each side; the
 //! slowdown is put into the figures of the second side.
 
-use std::fs;
-
 use model::TierKind;
 use model::survey::Survey;
 use serde_json::Value;
 use testkit::Random;
 
 use super::judged::Pairs;
-use super::place::Place;
 use super::{LIMIT, one};
+use crate::bench::directory::WorkDirectory;
 use crate::bench::peer::Peer;
 use crate::bench::record::{Comparison, Target};
 use crate::bench::report;
@@ -32,7 +30,7 @@ const SLOWER: f64 = 1.15;
 pub(super) fn measure(
     terrace: &Peer,
     surveys: &[Survey],
-    place: &Place,
+    directory: &WorkDirectory,
 ) -> Result<Vec<Comparison>, Error> {
     let (mut equal, mut found) = (Pairs::default(), Pairs::default());
     let mut random = Random(5);
@@ -42,7 +40,7 @@ pub(super) fn measure(
         let side = |runs: &[usize], name: &str, factor: f64| -> Result<Vec<String>, Error> {
             let each = runs
                 .iter()
-                .map(|&run| written(&surveys[run], factor, place, &format!("{name}-{run}")));
+                .map(|&run| written(&surveys[run], factor, directory, &format!("{name}-{run}")));
             each.collect()
         };
         let first = side(&first, "first", 1.0)?;
@@ -125,7 +123,12 @@ fn is_slowed(item: &Item) -> bool {
 }
 
 /// The file of a survey whose memory takes `factor` times as long.
-fn written(survey: &Survey, factor: f64, place: &Place, name: &str) -> Result<String, Error> {
+fn written(
+    survey: &Survey,
+    factor: f64,
+    directory: &WorkDirectory,
+    name: &str,
+) -> Result<String, Error> {
     let mut survey = survey.clone();
     for tier in survey.tiers.iter_mut().filter(|tier| is_memory(tier.kind)) {
         if let Some(latency) = &mut tier.latency_ns {
@@ -134,10 +137,8 @@ fn written(survey: &Survey, factor: f64, place: &Place, name: &str) -> Result<St
             latency.high = latency.high.map(|ns| ns * factor);
         }
     }
-    let file = place.file(&format!("{name}.json"));
     let text = serde_json::to_string(&survey).map_err(|error| Error::Failed(error.to_string()))?;
-    fs::write(&file, text).map_err(|error| Error::Failed(format!("{file}: {error}")))?;
-    Ok(file)
+    directory.write(&format!("{name}.json"), text)
 }
 
 #[cfg(test)]

@@ -12,22 +12,19 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use model::survey::{SCHEMA, Survey};
 
-use self::place::Place;
-use super::peer::{Peer, Version};
-use super::record::{Comparison, Record, Series, Target};
-use super::{Request, report};
+use super::peer::Peer;
+use super::record::{Comparison, Series, Target};
+use super::{Session, SuiteRequest, report};
 use crate::error::Error;
-use crate::workspace;
 
 mod against;
 mod compared;
 mod judged;
-mod place;
 mod thrashed;
 
 /// Noise is learnt from at least 4 runs beside the two that are judged.
@@ -58,48 +55,33 @@ struct Run {
 ///
 /// # Errors
 /// When a build or a survey fails, or prints what cannot be read.
-pub fn run(request: &Request) -> Result<Record, Error> {
-    let root = workspace::current_root()?;
-    let plain = if request.peers.contains_key("terrace") {
-        Peer::find(request, "terrace", Version::Option("--version"))?
-    } else {
-        Peer::terrace(&root)?
-    };
-    let pace = if request.is_quick { " quick" } else { "" };
-    let part = request.part.as_ref().map_or_else(String::new, |part| format!(" {part}"));
-    let mut record = Record::start(&format!("{}{part}{pace}", request.suite.name));
-    record.programs.push(plain.clone());
-    if request.includes("surveys") || request.includes("compare") {
-        of_surveys(request, &root, &plain, &mut record)?;
+pub(super) fn run(session: &mut Session) -> Result<(), Error> {
+    if session.request.includes("surveys") || session.request.includes("compare") {
+        of_surveys(session)?;
     }
+    let Session { request, terrace, directory, record, .. } = session;
     if request.includes("against") {
-        record.command(plain.command_line(&words(&against::shown())));
-        record.comparisons.extend(against::measure(&plain, &Place::make()?)?);
+        record.command(terrace.command_line(&words(&against::shown())));
+        record.comparisons.extend(against::measure(terrace, directory)?);
     }
     if request.includes("thrashed") {
-        record.command(plain.command_line(&thrashed::SHOWN));
-        let rows = thrashed::measure(&plain, request.runs)?;
-        record.comparisons.extend(rows);
+        record.command(terrace.command_line(&thrashed::SHOWN));
+        record.comparisons.extend(thrashed::measure(terrace, request.runs)?);
     }
-    record.finish();
-    Ok(record)
+    Ok(())
 }
 
 /// Makes the surveys and judges them, one by one and in groups.
-fn of_surveys(
-    request: &Request,
-    root: &Path,
-    plain: &Peer,
-    record: &mut Record,
-) -> Result<(), Error> {
+fn of_surveys(session: &mut Session) -> Result<(), Error> {
+    let Session { request, root, target, terrace: plain, directory, record } = session;
     let slowed = match request.slowed {
         0 => None,
-        _ => Some(Peer::slowed_terrace(root, SLOWDOWN)?),
+        _ => Some(Peer::slowed_terrace(root, target, SLOWDOWN)?),
     };
     record.programs.extend(slowed.clone());
     let args = args(request)?;
     let shown = shown(&words(&args));
-    for peer in [Some(plain), slowed.as_ref()].into_iter().flatten() {
+    for peer in [Some(&*plain), slowed.as_ref()].into_iter().flatten() {
         record.command(peer.command_line(&shown));
     }
     let before = left_behind(request);
@@ -110,7 +92,7 @@ fn of_surveys(
         record.command(
             plain.command_line(&["compare", "--json", "--first", "A...", "--second", "B..."]),
         );
-        record.comparisons.extend(compared::measure(plain, &surveys, &Place::make()?)?);
+        record.comparisons.extend(compared::measure(plain, &surveys, directory)?);
     }
     record.comparisons.extend(rows(request, &plains, &sloweds, left.len())?);
     Ok(())
@@ -120,7 +102,7 @@ fn words(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-fn args(request: &Request) -> Result<Vec<String>, Error> {
+fn args(request: &SuiteRequest) -> Result<Vec<String>, Error> {
     let mut args = ["survey", "--no-keep", "--json"].map(str::to_owned).to_vec();
     if request.is_quick {
         args.push("--quick".to_owned());
@@ -144,7 +126,7 @@ fn shown<'a>(args: &[&'a str]) -> Vec<&'a str> {
 
 /// Plain surveys with the slowed ones spread evenly between them.
 fn surveys(
-    request: &Request,
+    request: &SuiteRequest,
     plain: &Peer,
     slowed: Option<&Peer>,
     args: &[&str],
@@ -178,7 +160,7 @@ fn parse(text: &str) -> Result<Survey, Error> {
 }
 
 /// Files of Terrace's own in the directories that a survey writes to.
-fn left_behind(request: &Request) -> BTreeSet<PathBuf> {
+fn left_behind(request: &SuiteRequest) -> BTreeSet<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let places = [
         std::env::current_dir().ok(),
@@ -200,7 +182,7 @@ fn left_behind(request: &Request) -> BTreeSet<PathBuf> {
 
 /// The rows of the record, from what was surveyed.
 fn rows(
-    request: &Request,
+    request: &SuiteRequest,
     plain: &[Run],
     slowed: &[Run],
     left: usize,
@@ -249,7 +231,7 @@ mod tests {
     use model::estimate::Latency;
     use model::{Tier, TierKind};
 
-    fn request(line: &str) -> Request {
+    fn request(line: &str) -> SuiteRequest {
         let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         bench::parse(&args).unwrap()
     }
@@ -288,7 +270,7 @@ mod tests {
         let plain = runs(&[3.0, 3.01, 3.02, 2.99, 3.0, 3.01, 2.98]);
         let slowed = runs(&[3.45, 3.46]);
         let rows = rows(&request("aa --pace quick"), &plain, &slowed, 0).unwrap();
-        let mut record = Record::start("aa");
+        let mut record = bench::record::Record::start("aa");
         record.comparisons = rows;
         assert!(record.is_reached(), "{}", record.table());
         let table = record.table();

@@ -20,7 +20,7 @@ use super::{mbw, stream, tinymembench};
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Comparison, Record, Series, Target};
 use crate::bench::turns::{self, Turn};
-use crate::bench::{Request, facts, report};
+use crate::bench::{Session, SuiteRequest, facts, report};
 use crate::error::Error;
 
 /// One size of array.
@@ -89,7 +89,8 @@ struct Rounds {
 ///
 /// # Errors
 /// When no peer is there, or a program fails or prints what cannot be read.
-pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result<(), Error> {
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, record, .. } = session;
     let mbw = Peer::find(request, "mbw", Version::Package("mbw"))?;
     record.programs.push(mbw.clone());
     record.notes.push(mbw::EXCLUDED.to_owned());
@@ -132,7 +133,7 @@ fn ours<'a>(methods: &'a str, size: &'a str, budget: &'a str) -> Vec<&'a str> {
 }
 
 fn one_size(
-    request: &Request,
+    request: &SuiteRequest,
     size: &Size,
     (terrace, mbw): (&Peer, &Peer),
     methods: &str,
@@ -238,7 +239,7 @@ fn winners(size: &Size, winners: &BTreeMap<String, usize>) -> String {
 
 /// tinymembench takes ten minutes, so it runs once, with a run of ours before and after it.
 fn beside_tinymembench(
-    request: &Request,
+    request: &SuiteRequest,
     terrace: &Peer,
     methods: &str,
     record: &mut Record,
@@ -262,8 +263,7 @@ fn beside_tinymembench(
         Series::new("memcpy best", &[before.median, after.median]),
         Series::new(&format!("tinymembench {}", theirs.name), &[theirs.rate; 2]),
     );
-    let row = Comparison::against("copy, 32 MiB", "GB/s", pair, Some(TARGET))?;
-    record.comparisons.push(row);
+    record.add_against("copy, 32 MiB", "GB/s", pair, Some(TARGET))?;
     record.notes.push(
         "tinymembench ran once, on its own 32 MiB, between two runs of ours; its figure is the best of \
          up to ten half seconds"

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::multichase;
 use crate::bench::peer::{Peer, Version};
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::record::{Comparison, Series, Target};
 use crate::bench::turns::{self, Pick, Turn};
-use crate::bench::{Request, report};
+use crate::bench::{Session, report};
 use crate::error::Error;
 
 /// How far from the peer's a latency may be.
@@ -36,7 +36,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When a program fails or prints what cannot be read.
-pub fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result<(), Error> {
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, record, .. } = session;
     let Some(multichase) = Peer::find_if_any(request, "multichase", Version::Unsaid)? else {
         let note = "latency: skipped: needs multichase, given with --multichase PROGRAM";
         record.notes.push(note.to_owned());

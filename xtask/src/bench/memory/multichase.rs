@@ -62,7 +62,6 @@ fn samples(output: &str) -> Result<[f64; 2], Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::record::tests::Scratch;
 
     /// As multichase prints with -v and three samples.
     const OUTPUT: &str = "\
@@ -89,16 +88,15 @@ samples (one column per thread, one row per sample):
 
     #[test]
     fn huge_pages_are_asked_for_only_where_no_setting_would_be_written() {
-        let root = Scratch::new("thp");
         let set = |enabled: &str, defrag: &str| {
-            root.write(&format!("{THP}/enabled"), enabled);
-            root.write(&format!("{THP}/defrag"), defrag);
+            let files = [("enabled", enabled), ("defrag", defrag)];
+            let root = testkit::FakeRoot::new().files(&format!("/{THP}"), &files);
             may_ask_for_huge_pages(root.path())
         };
         assert!(set("always [madvise] never\n", "always defer defer+madvise [madvise] never\n"));
         assert!(!set("always madvise [never]\n", "always defer defer+madvise [madvise] never\n"));
         assert!(!set("[always] madvise never\n", "always defer defer+madvise madvise [never]\n"));
-        assert!(!may_ask_for_huge_pages(&root.path().join("nowhere")));
+        assert!(!may_ask_for_huge_pages(Path::new("/nowhere")));
         assert!(!args("16k", false).contains(&"-H") && args("16k", true).contains(&"-H"));
     }
 }

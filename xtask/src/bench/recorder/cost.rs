@@ -4,12 +4,12 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::Place;
 use super::pcp::{self, Pmcd};
 use super::running;
-use crate::bench::Request;
+use crate::bench::Session;
+use crate::bench::directory::WorkDirectory;
 use crate::bench::peer::{Peer, Version};
-use crate::bench::record::{Record, Series, Target};
+use crate::bench::record::{Series, Target};
 use crate::bench::turns::{self, Turn};
 use crate::error::Error;
 
@@ -35,21 +35,17 @@ struct Contender {
 }
 
 /// Measures the cost of every recorder there is.
-pub(super) fn measure(
-    request: &Request,
-    terrace: &Peer,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
-    let mut contenders = ours(terrace, place);
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
+    let mut contenders = ours(terrace, directory);
     for (name, label, daemons, version) in PEERS {
         match Peer::find_if_any(request, name, *version)? {
-            Some(peer) => match daemon(name, place) {
+            Some(peer) => match daemon(name, directory) {
                 Ok(daemon) => {
                     record.programs.push(peer.clone());
                     contenders.push(Contender {
                         label,
-                        args: peer_args(name, place),
+                        args: peer_args(name, directory),
                         peer,
                         daemons,
                         _daemon: daemon,
@@ -70,7 +66,7 @@ pub(super) fn measure(
     for (contender, values) in contenders.iter().zip(&values) {
         let args: Vec<&str> = contender.args.iter().map(String::as_str).collect();
         let line = contender.peer.command_line(&args);
-        record.commands.push(line.replace(&place.file(""), ""));
+        record.commands.push(line.replace(&directory.file(""), ""));
         let values = values.first().map_or(&[][..], Vec::as_slice);
         let series = Series::new(&contender.peer.name, values);
         let what = format!("cost: {}", contender.label);
@@ -79,7 +75,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
+fn ours(terrace: &Peer, directory: &WorkDirectory) -> Vec<Contender> {
     let row = |label, words: &[&str], most: Option<f64>| Contender {
         label,
         peer: terrace.clone(),
@@ -88,7 +84,7 @@ fn ours(terrace: &Peer, place: &Place) -> Vec<Contender> {
         _daemon: None,
         target: most.map(Target::AtMost),
     };
-    let file = place.file("cost.trec");
+    let file = directory.file("cost.trec");
     let run = |rate, trace| {
         let mut words = vec!["run", "--force", "--rate", rate, "--trace", trace, "-o", &file, "--"];
         words.extend(IDLE);
@@ -118,20 +114,20 @@ const PEERS: &[PeerRow] = &[
     ("below", "below record, 1 Hz", &[], Version::Option("--version")),
 ];
 
-fn daemon(name: &str, place: &Place) -> Result<Option<Pmcd>, Error> {
+fn daemon(name: &str, directory: &WorkDirectory) -> Result<Option<Pmcd>, Error> {
     match name {
-        "pmlogger" => Pmcd::start(place).map(Some),
+        "pmlogger" => Pmcd::start(directory).map(Some),
         _ => Ok(None),
     }
 }
 
-fn peer_args(name: &str, place: &Place) -> Vec<String> {
-    let file = place.file(name);
+fn peer_args(name: &str, directory: &WorkDirectory) -> Vec<String> {
+    let file = directory.file(name);
     let words: Vec<&str> = match name {
         "sadc" => vec!["-S", "ALL", "1", "60", &file],
         "atop" => vec!["-w", &file, "1", "60"],
         "dool" => vec!["--output", &file, "1", "60"],
-        "pmlogger" => return pcp::pmlogger_args(place),
+        "pmlogger" => return pcp::pmlogger_args(directory),
         _ => vec!["record", "--interval-s", "1"],
     };
     words.into_iter().map(str::to_owned).collect()

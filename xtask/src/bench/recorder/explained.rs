@@ -3,23 +3,18 @@
 
 use std::time::Duration;
 
-use super::{LIMIT, Place};
-use crate::bench::Request;
-use crate::bench::peer::Peer;
-use crate::bench::record::{Record, Series, Target};
+use super::LIMIT;
+use crate::bench::Session;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 
 /// 36,000 samples at 100 Hz.
 const RECORDED: Duration = Duration::from_secs(360);
 
 /// Measures the explanation of 36,000 samples.
-pub(super) fn measure(
-    request: &Request,
-    terrace: &Peer,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
-    let file = place.file("hour.trec");
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
+    let file = directory.file("hour.trec");
     let seconds = format!("{}s", RECORDED.as_secs());
     let args = ["record", "--for", &seconds, "--rate", "100", "--force", "-o", &file];
     terrace.run(&args, RECORDED + LIMIT)?;

@@ -11,8 +11,9 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use super::LIMIT;
 use super::running;
-use super::{LIMIT, Place};
+use crate::bench::directory::WorkDirectory;
 use crate::error::Error;
 use crate::process::{self, Running};
 
@@ -57,32 +58,31 @@ pub(super) struct Pmcd {
 
 impl Pmcd {
     /// Starts it, and waits until it listens.
-    pub(super) fn start(place: &Place) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| Error::Failed(error.to_string());
+    pub(super) fn start(directory: &WorkDirectory) -> Result<Self, Error> {
         let agents = format!(
             "pmcd 2 dso pmcd_init {STATE}/pmdas/pmcd/pmda_pmcd.so\n\
              linux 60 pipe binary {STATE}/pmdas/linux/pmdalinux\n"
         );
-        fs::write(place.file("pmcd.conf"), agents).map_err(failed)?;
-        fs::write(place.file("pmlogger.conf"), LOGGED).map_err(failed)?;
+        directory.write("pmcd.conf", agents)?;
+        directory.write("pmlogger.conf", LOGGED)?;
         let mut merge = Command::new(format!("{PROGRAMS}/pmnsmerge"));
         merge.args(["root_linux", "root_pmcd"].map(|names| format!("{STATE}/pmns/{names}")));
-        merge.arg(place.file("names"));
+        merge.arg(directory.file("names"));
         process::run(merge, LIMIT)?.success()?;
-        let socket = place.file("pmcd.socket");
+        let socket = directory.file("pmcd.socket");
         let mut daemon = Command::new(format!("{PROGRAMS}/pmcd"));
         daemon
             .args(["-f", "-A", "-U", "root", "-i", "127.0.0.1", "-p", PORT])
-            .args(["-s", &socket, "-n", &place.file("names")])
-            .args(["-c", &place.file("pmcd.conf"), "-l", &place.file("pmcd.log")])
+            .args(["-s", &socket, "-n", &directory.file("names")])
+            .args(["-c", &directory.file("pmcd.conf"), "-l", &directory.file("pmcd.log")])
             .args(["-x", "/dev/null"])
-            .env("PCP_RUN_DIR", &place.directory)
-            .current_dir(&place.directory);
+            .env("PCP_RUN_DIR", directory.path())
+            .current_dir(directory.path());
         let running = running::start("pmcd", daemon)?;
         let started = Instant::now();
         while !Path::new(&socket).exists() {
             if started.elapsed() > STARTS_WITHIN {
-                let log = fs::read_to_string(place.file("pmcd.log")).unwrap_or_default();
+                let log = fs::read_to_string(directory.file("pmcd.log")).unwrap_or_default();
                 let last = log.lines().rfind(|line| !line.is_empty());
                 let why = last.unwrap_or("it says nothing").to_owned();
                 return Err(Error::Failed(format!("pmcd does not listen: {why}")));
@@ -94,11 +94,11 @@ impl Pmcd {
 }
 
 /// The arguments of a `pmlogger` that asks it at 10 Hz.
-pub(super) fn pmlogger_args(place: &Place) -> Vec<String> {
-    let daemon = format!("local:{}", place.file("pmcd.socket"));
-    let (config, log) = (place.file("pmlogger.conf"), place.file("pmlogger.log"));
+pub(super) fn pmlogger_args(directory: &WorkDirectory) -> Vec<String> {
+    let daemon = format!("local:{}", directory.file("pmcd.socket"));
+    let (config, log) = (directory.file("pmlogger.conf"), directory.file("pmlogger.log"));
     // It never writes to an archive that is there; it puts the time of day for the %.
-    let archive = place.file("pmlogger-%H%M%S");
+    let archive = directory.file("pmlogger-%H%M%S");
     let words =
         ["-h", &daemon, "-c", &config, "-l", &log, "-t", "100msec", "-T", "60sec", &archive];
     words.map(str::to_owned).to_vec()
@@ -117,21 +117,22 @@ mod tests {
         if !testkit::is_root() {
             return testkit::skip("root, for a daemon that sees all that is logged");
         }
-        let place = Place::make(&std::env::temp_dir()).unwrap();
-        let _pmcd = match Pmcd::start(&place) {
+        let parent = testkit::TempDir::new();
+        let directory = WorkDirectory::make(parent.path(), "pcp").unwrap();
+        let _pmcd = match Pmcd::start(&directory) {
             Ok(pmcd) => pmcd,
             Err(error) => return println!("skipped: needs a pmcd: {error}"),
         };
         let mut command = Command::new(pmlogger);
-        let args = pmlogger_args(&place);
+        let args = pmlogger_args(&directory);
         let short = args.iter().map(|word| word.replace("60sec", "1sec"));
         command.args(short);
         process::run(command, LIMIT).unwrap().success().unwrap();
-        let archives = fs::read_dir(&place.directory).unwrap();
+        let archives = fs::read_dir(directory.path()).unwrap();
         let names = archives.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         let volume = names.into_iter().find(|name| name.ends_with(".0")).unwrap();
-        let log = fs::read_to_string(place.file("pmlogger.log")).unwrap();
-        assert!(fs::metadata(place.file(&volume)).unwrap().len() > 4096, "{log}");
+        let log = fs::read_to_string(directory.file("pmlogger.log")).unwrap();
+        assert!(fs::metadata(directory.file(&volume)).unwrap().len() > 4096, "{log}");
         // A metric that it computes would be told of as a fault, sample by sample.
         assert!(log.len() < 4096, "{log}");
     }

@@ -5,10 +5,10 @@ use std::fs;
 use std::process::Command;
 
 use super::running;
-use super::{LIMIT, Place, explained_json};
-use crate::bench::Request;
-use crate::bench::peer::Peer;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use super::{LIMIT, explained_json};
+use crate::bench::Session;
+use crate::bench::directory::WorkDirectory;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 use crate::process;
 
@@ -20,13 +20,9 @@ const SWAPPER: &str = "echo $$ > \"$0/cgroup.procs\"; exec perl -e \
     '$m = pack(\"L\", rand(2**32)) x (48 << 20); for (;;) { for ($i = 0; $i < 192 << 20; $i += 4096) { substr($m, $i, 4) = pack(\"L\", rand(2**32)) } }'";
 
 /// Counts the samples that were due and not taken.
-pub(super) fn measure(
-    request: &Request,
-    terrace: &Peer,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
-    let Some(_stage) = Stage::make(place) else {
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
+    let Some(_pressure) = Pressure::make(directory) else {
         let why = "pressure: needs root, swap files and a version 1 memory controller: left out";
         record.notes.push(why.to_owned());
         return Ok(());
@@ -36,7 +32,7 @@ pub(super) fn measure(
         let mut command = Command::new("sh");
         command.args(["-c", SWAPPER, GROUP]);
         let swapper = running::start("perl", command)?;
-        let file = place.file("pressure.trec");
+        let file = directory.file("pressure.trec");
         let before = swapped_out();
         let args = ["record", "--for", "20s", "--rate", "100", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;
@@ -46,13 +42,10 @@ pub(super) fn measure(
         missed.push(explained["watching"]["missed"].as_f64().unwrap_or(f64::NAN));
     }
     record.command("terrace record --for 20s --rate 100 -o pressure.trec".to_owned());
-    let row = |what, unit, values: &[f64], target| {
-        Comparison::alone(what, unit, Series::new("terrace", values), target)
-    };
+    let series = |values: &[f64]| Series::new("terrace", values);
     let most = Some(Target::AtMost(0.0));
-    record.comparisons.push(row("samples lost of 2,000 while swapping", "samples", &missed, most)?);
-    record.comparisons.push(row("pages swapped out meanwhile", "pages", &swapped, None)?);
-    Ok(())
+    record.add_alone("samples lost of 2,000 while swapping", "samples", series(&missed), most)?;
+    record.add_alone("pages swapped out meanwhile", "pages", series(&swapped), None)
 }
 
 fn swapped_out() -> u64 {
@@ -62,13 +55,13 @@ fn swapped_out() -> u64 {
 }
 
 /// A swap file and a group; gone on drop.
-struct Stage {
+struct Pressure {
     swap: String,
 }
 
-impl Stage {
-    fn make(place: &Place) -> Option<Self> {
-        let swap = place.file("swap");
+impl Pressure {
+    fn make(directory: &WorkDirectory) -> Option<Self> {
+        let swap = directory.file("swap");
         fs::write(&swap, vec![0; 512 << 20]).ok()?;
         for (program, args) in
             [("chmod", vec!["600", &swap]), ("mkswap", vec![&swap]), ("swapon", vec![&swap])]
@@ -84,7 +77,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Pressure {
     fn drop(&mut self) {
         let _ = fs::remove_dir(GROUP);
         let _ = Command::new("swapoff").arg(&self.swap).status();

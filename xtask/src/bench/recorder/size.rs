@@ -4,35 +4,29 @@
 use std::fs;
 use std::process::Command;
 
+use super::LIMIT;
 use super::running;
-use super::{LIMIT, Place};
-use crate::bench::Request;
-use crate::bench::peer::Peer;
-use crate::bench::record::{Record, Series, Target};
+use crate::bench::Session;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 
 /// Compiles one file again and again.
 const COMPILE: &str = "while :; do cc -O2 -c \"$0\" -o /dev/null; done";
 
 /// Measures the bytes of a sample.
-pub(super) fn measure(
-    request: &Request,
-    terrace: &Peer,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
-    let source = place.file("source.c");
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
     let functions: String = (0..3000)
         .map(|n| format!("int f{n}(int a) {{ int s = {n}; while (a-- > 0) s ^= a * {n} + (s >> 2); return s; }}\n"))
         .collect();
-    fs::write(&source, functions).map_err(|error| Error::Failed(error.to_string()))?;
+    let source = directory.write("source.c", functions)?;
     let mut values = Vec::new();
     let mut columns = 0;
     for _ in 0..request.alternations {
         let mut command = Command::new("sh");
         command.args(["-c", COMPILE, &source]);
         let _compiler = running::start("cc", command)?;
-        let file = place.file("size.trec");
+        let file = directory.file("size.trec");
         let args = ["record", "--for", "60s", "--force", "-o", &file];
         terrace.run(&args, LIMIT)?;
         let bytes = fs::metadata(&file).map_or(0, |facts| facts.len());

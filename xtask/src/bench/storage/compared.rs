@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use super::fio::{Figures, Job};
-use super::{FILE_MIB, Place, ioping, ours};
-use crate::bench::peer::Peer;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use super::{FILE_MIB, fio, fresh_file, ioping, ours, read_file};
+use crate::bench::peer::{Peer, Version};
+use crate::bench::record::{Comparison, Series, Target};
 use crate::bench::turns::{self, Pick, Turn};
-use crate::bench::{Request, report};
+use crate::bench::{Session, report};
 use crate::error::Error;
 
 /// Rates: a few percent are the devices' own noise.
@@ -34,14 +34,6 @@ const LATENCY: (&str, &str) = ("5000", "0");
 /// Turns of both programs in one alternation: a shared device changes its mind within seconds.
 const LATENCY_TURNS: usize = 5;
 
-/// The programs whose rates are compared.
-pub(super) struct Programs<'a> {
-    pub(super) terrace: &'a Peer,
-    pub(super) fio: &'a Peer,
-    /// fio with its buffers on huge pages, as ours are.
-    pub(super) fio_huge: &'a Peer,
-}
-
 /// One comparison of rates.
 struct Contest {
     what: String,
@@ -63,14 +55,10 @@ enum Unit {
 }
 
 /// 4 KiB random reads: one at a time by plain calls and by io_uring, and 32 in flight.
-pub(super) fn random(
-    request: &Request,
-    programs: &Programs<'_>,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
+pub(super) fn random(session: &mut Session) -> Result<(), Error> {
+    let file = read_file(&session.directory);
     for (engine, depth) in [("psync", 1), ("io_uring", 1), ("io_uring", 32)] {
-        let mut args = words(&["measure", "iolat", &place.file, "-D", "-i", "0", "-s", "4k"]);
+        let mut args = words(&["measure", "iolat", &file, "-D", "-i", "0", "-s", "4k"]);
         args.extend(words(&["-w", &format!("{RANDOM_S}s")]));
         if engine == "io_uring" {
             args.extend(words(&["--iodepth", &depth.to_string()]));
@@ -88,22 +76,19 @@ pub(super) fn random(
             // Plain calls are shown beside: what was promised is against io_uring.
             has_target: engine == "io_uring",
         };
-        run(request, programs, place, &contest, record)?;
+        run(session, &contest)?;
     }
     Ok(())
 }
 
 /// 1 MiB requests, 8 in flight: the file is read once, a new file is written once.
-pub(super) fn sequential(
-    request: &Request,
-    programs: &Programs<'_>,
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
+pub(super) fn sequential(session: &mut Session) -> Result<(), Error> {
+    let file = read_file(&session.directory);
     let size = format!("{FILE_MIB}m");
     let options = ["--direct", "--bs", "1m", "--iodepth", "8", "--size", &size];
+    let name = session.directory.name();
     let contest = |is_write: bool| {
-        let path = if is_write { &place.name } else { &place.file };
+        let path = if is_write { name } else { &file };
         let mut args = words(&["measure", "seqio", path]);
         args.extend(words(&options));
         let rw = if is_write { "write" } else { "read" };
@@ -121,22 +106,22 @@ pub(super) fn sequential(
             has_target: true,
         }
     };
-    run(request, programs, place, &contest(false), record)?;
-    run(request, programs, place, &contest(true), record)
+    let (read, write) = (contest(false), contest(true));
+    run(session, &read)?;
+    run(session, &write)
 }
 
-fn run(
-    request: &Request,
-    programs: &Programs<'_>,
-    place: &Place,
-    contest: &Contest,
-    record: &mut Record,
-) -> Result<(), Error> {
+/// Runs both programs in turn. fio also with its buffers on huge pages, as ours are, where that
+/// matters.
+fn run(session: &mut Session, contest: &Contest) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
+    let fio = super::fio(request)?;
+    let fio_huge = fio::with_huge_pages(&fio);
     let ours: Vec<&str> = contest.ours.iter().map(String::as_str).collect();
-    record.command(programs.terrace.command_line(&place.anonymous(&ours)));
-    let theirs = contest.job.args(&place.file);
+    record.command(terrace.command_line(&directory.anonymous(&ours)));
+    let theirs = contest.job.args(&read_file(directory));
     let shown: Vec<&str> = theirs.iter().map(String::as_str).collect();
-    record.command(programs.fio.command_line(&place.anonymous(&shown)));
+    record.command(fio.command_line(&directory.anonymous(&shown)));
     let figures = |figures: Figures| {
         let rate = match contest.unit {
             Unit::Requests => figures.requests_per_s,
@@ -145,23 +130,26 @@ fn run(
         vec![rate, figures.cpu_ns_per_request / 1e3]
     };
     let peer = |fio: &Peer| {
-        let args =
-            if contest.is_write { contest.job.args(&place.fresh()?) } else { theirs.clone() };
+        let args = if contest.is_write {
+            contest.job.args(&fresh_file(directory)?)
+        } else {
+            theirs.clone()
+        };
         let measured = contest.job.run(fio, &args)?;
-        place.fresh()?;
+        fresh_file(directory)?;
         Ok(figures(measured))
     };
     let mut programs_in_turn: Vec<Turn<'_>> = vec![
         Box::new(|| {
-            let output = report::run(programs.terrace, &ours, LIMIT)?;
+            let output = report::run(terrace, &ours, LIMIT)?;
             Ok(figures((contest.read)(&output)?))
         }),
-        Box::new(|| peer(programs.fio)),
+        Box::new(|| peer(&fio)),
     ];
     // Only large requests depend on how many pages their buffers have.
     if let Unit::Bytes = contest.unit {
-        record.command(programs.fio_huge.command_line(&place.anonymous(&shown)));
-        programs_in_turn.push(Box::new(|| peer(programs.fio_huge)));
+        record.command(fio_huge.command_line(&directory.anonymous(&shown)));
+        programs_in_turn.push(Box::new(|| peer(&fio_huge)));
     }
     let values = turns::rotate(&contest.what, request.alternations, &mut programs_in_turn)?;
     for (name, theirs) in ["fio", "fio, huge pages"].into_iter().zip(&values[1..]) {
@@ -192,27 +180,23 @@ fn rates(
 }
 
 /// Minimum and median of single 4 KiB reads against ioping.
-pub(super) fn latency(
-    request: &Request,
-    (terrace, peer): (&Peer, &Peer),
-    place: &Place,
-    record: &mut Record,
-) -> Result<(), Error> {
+pub(super) fn latency(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
+    let peer = Peer::find(request, "ioping", Version::Option("-v"))?;
+    record.programs.push(peer.clone());
+    let file = read_file(directory);
     let (count, interval) = LATENCY;
     let region = format!("{FILE_MIB}m");
     let common = ["-D", "-c", count, "-i", interval, "-s", "4k", "-S", &region];
-    let ours: Vec<&str> = ["measure", "iolat", &place.file]
-        .into_iter()
-        .chain(common)
-        .chain(["--budget", "60s"])
-        .collect();
-    let theirs: Vec<&str> = common.into_iter().chain(["-J", &place.file]).collect();
-    record.command(terrace.command_line(&place.anonymous(&ours)));
-    record.command(peer.command_line(&place.anonymous(&theirs)));
+    let ours: Vec<&str> =
+        ["measure", "iolat", &file].into_iter().chain(common).chain(["--budget", "60s"]).collect();
+    let theirs: Vec<&str> = common.into_iter().chain(["-J", &file]).collect();
+    record.command(terrace.command_line(&directory.anonymous(&ours)));
+    record.command(peer.command_line(&directory.anonymous(&theirs)));
     let figures = |times: ioping::Times| vec![times.min_ns / 1e3, times.median_ns / 1e3];
     let mut turns: [Turn<'_>; 2] = [
         Box::new(|| Ok(figures(ours::times(&report::run(terrace, &ours, LIMIT)?)?))),
-        Box::new(|| Ok(figures(ioping::run(peer, &theirs)?))),
+        Box::new(|| Ok(figures(ioping::run(&peer, &theirs)?))),
     ];
     let rounds = request.alternations * LATENCY_TURNS;
     let values = turns::rotate("latency", rounds, &mut turns)?;
@@ -223,8 +207,7 @@ pub(super) fn latency(
     for (figure, (what, pick)) in summed_up.into_iter().enumerate() {
         let one = |program: usize| turns::grouped(&values[program][figure], LATENCY_TURNS, pick);
         let pair = (Series::new("iolat", &one(0)), Series::new("ioping", &one(1)));
-        let row = Comparison::against(what, "us", pair, Some(TIMES))?;
-        record.comparisons.push(row);
+        record.add_against(what, "us", pair, Some(TIMES))?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{FILE_MIB, Place};
+use super::FILE_MIB;
 use crate::bench::peer::Peer;
 use crate::bench::report;
 use crate::error::Error;
@@ -79,10 +79,10 @@ pub(super) fn with_huge_pages(fio: &Peer) -> Peer {
 }
 
 /// Writes the file that is read later: data that no layer below can shrink.
-pub(super) fn lay(fio: &Peer, place: &Place) -> Result<(), Error> {
+pub(super) fn lay(fio: &Peer, file: &str) -> Result<(), Error> {
     eprintln!("storage: laying a file of {FILE_MIB} MiB");
     let job = Job { rw: "write", bs: "1m", engine: "psync", depth: 1, seconds: None };
-    let mut args = job.args(&place.file);
+    let mut args = job.args(file);
     args.extend(
         ["--refill_buffers", "--buffer_compress_percentage=0", "--end_fsync=1"].map(str::to_owned),
     );

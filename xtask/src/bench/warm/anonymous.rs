@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::guest::{FAST, Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
-use crate::bench::Request;
+use crate::bench::Session;
 use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
@@ -15,34 +15,21 @@ use crate::error::Error;
 /// each.
 const TIMEOUT_S: u64 = 900;
 
-pub(super) fn scattered(
-    guest: &Guest,
-    request: &Request,
-    record: &mut Record,
-) -> Result<(), Error> {
-    on_a_hard_disk(guest, request, "scattered", record)
+pub(super) fn scattered(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    on_a_hard_disk(guest, session, "scattered")
 }
 
-pub(super) fn contiguous(
-    guest: &Guest,
-    request: &Request,
-    record: &mut Record,
-) -> Result<(), Error> {
-    on_a_hard_disk(guest, request, "contiguous", record)
+pub(super) fn contiguous(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    on_a_hard_disk(guest, session, "contiguous")
 }
 
 /// The ways back, as the guest knows them. The tool's own takes a second or two, and what the host
 /// does in that second is in it; the others take a minute, in which that evens out.
 const WAYS: [&str; 6] = ["restore", "demand", "restore", "swapoff", "restore", "address"];
 
-fn on_a_hard_disk(
-    guest: &Guest,
-    request: &Request,
-    layout: &str,
-    record: &mut Record,
-) -> Result<(), Error> {
+fn on_a_hard_disk(guest: &Guest, session: &mut Session, layout: &str) -> Result<(), Error> {
     let set = Set {
-        mib: scaled(request, 64),
+        mib: scaled(&session.request, 64),
         layout,
         disk: ("hard disk", &format!("swap:2G,{HDD}")),
         memory: "512M",
@@ -52,13 +39,13 @@ fn on_a_hard_disk(
         // asked there.
         over: [Some(Target::AtLeast(90.0)), Some(Target::AtLeast(1.0)), Some(Target::AtLeast(1.0))],
     };
-    set.bring_back(guest, request, record)
+    set.bring_back(guest, session)
 }
 
-pub(super) fn fast(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+pub(super) fn fast(guest: &Guest, session: &mut Session) -> Result<(), Error> {
     for layout in ["scattered", "contiguous"] {
         let set = Set {
-            mib: scaled(request, 512),
+            mib: scaled(&session.request, 512),
             layout,
             disk: ("fast disk", &format!("swap:4G,{FAST}")),
             memory: "1536M",
@@ -66,7 +53,7 @@ pub(super) fn fast(guest: &Guest, request: &Request, record: &mut Record) -> Res
             total_s: None,
             over: [Some(Target::AtLeast(4.0)), Some(Target::AtLeast(1.0)), None],
         };
-        set.bring_back(guest, request, record)?;
+        set.bring_back(guest, session)?;
     }
     Ok(())
 }
@@ -87,12 +74,7 @@ struct Set<'a> {
 }
 
 impl Set<'_> {
-    fn bring_back(
-        self,
-        guest: &Guest,
-        request: &Request,
-        record: &mut Record,
-    ) -> Result<(), Error> {
+    fn bring_back(self, guest: &Guest, session: &mut Session) -> Result<(), Error> {
         let mib = self.mib.to_string();
         let mut words = vec!["anonymous", &mib, self.layout, self.hog];
         words.extend(WAYS);
@@ -103,7 +85,8 @@ impl Set<'_> {
             timeout_s: TIMEOUT_S,
             words: &words,
         };
-        let lines = guest.play(&scene, request.alternations, record)?;
+        let lines = guest.play(&scene, session)?;
+        let record = &mut session.record;
         let what = format!("{mib} MiB {}, {}", self.layout, self.disk.0);
         let total = format!("{what}: restore and touch");
         alone(record, &lines, (&total, "s", "total_s"), self.total_s)?;

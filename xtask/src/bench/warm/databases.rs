@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::guest::{Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
-use crate::bench::Request;
+use crate::bench::Session;
 use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
@@ -14,22 +14,22 @@ const TIMEOUT_S: u64 = 900;
 
 const WAYS: [&str; 3] = ["restore", "demand", "swapoff"];
 
-pub(super) fn sqlite(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+pub(super) fn sqlite(guest: &Guest, session: &mut Session) -> Result<(), Error> {
     let database = Database {
         scene: "sqlite",
         packages: &[],
         what: "SQLite with {} MiB of rows in its own cache",
     };
-    database.bring_back(guest, request, record)
+    database.bring_back(guest, session)
 }
 
-pub(super) fn postgres(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
+pub(super) fn postgres(guest: &Guest, session: &mut Session) -> Result<(), Error> {
     let database = Database {
         scene: "postgres",
         packages: &["postgresql-15"],
         what: "PostgreSQL with {} MiB of rows in shared buffers",
     };
-    database.bring_back(guest, request, record)
+    database.bring_back(guest, session)
 }
 
 struct Database<'a> {
@@ -41,13 +41,8 @@ struct Database<'a> {
 }
 
 impl Database<'_> {
-    fn bring_back(
-        &self,
-        guest: &Guest,
-        request: &Request,
-        record: &mut Record,
-    ) -> Result<(), Error> {
-        let mib = scaled(request, 32).to_string();
+    fn bring_back(&self, guest: &Guest, session: &mut Session) -> Result<(), Error> {
+        let mib = scaled(&session.request, 32).to_string();
         let mut words = vec![self.scene, &mib, "230m"];
         words.extend(WAYS);
         let scene = Scene {
@@ -57,7 +52,8 @@ impl Database<'_> {
             timeout_s: TIMEOUT_S,
             words: &words,
         };
-        let lines = guest.play(&scene, request.alternations, record)?;
+        let lines = guest.play(&scene, session)?;
+        let record = &mut session.record;
         let what = self.what.replace("{}", &mib);
         let until = format!("{what}, hard disk, until its former p99 x 1.2");
         tell_who_is_not_back(&lines, &what, record)?;

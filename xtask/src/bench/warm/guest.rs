@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::bench::peer::Peer;
-use crate::bench::record::Record;
+use crate::bench::Session;
 use crate::error::Error;
 use crate::{process, vm, workspace};
 
@@ -41,45 +40,41 @@ pub(super) struct Scene<'a> {
 
 impl Guest {
     /// Builds the program of the guest; the tool is built already.
-    pub(super) fn build(root: &Path, terrace: &Peer) -> Result<Self, Error> {
-        let target = workspace::target_directory(&workspace::metadata(root)?)?;
+    pub(super) fn build(session: &Session) -> Result<Self, Error> {
         Ok(Self {
-            tool: terrace.program.clone(),
-            program: build_program(root, &target)?,
-            out: target.join(format!("terrace-bench-warm-{}", std::process::id())),
+            tool: session.terrace.program.clone(),
+            program: build_program(session)?,
+            out: session.directory.path().join("out"),
         })
     }
 
-    /// Runs `scene` so often, each time in a new guest; all lines of all runs.
+    /// Runs `scene` once for each alternation, each time in a new guest; all lines of all runs.
     pub(super) fn play(
         &self,
         scene: &Scene<'_>,
-        times: usize,
-        record: &mut Record,
+        session: &mut Session,
     ) -> Result<Vec<Value>, Error> {
-        self.play_and_keep(scene, times, record, &mut |_| Ok(()))
+        self.play_and_keep(scene, session, &mut |_| Ok(()))
     }
 
     /// As [`Guest::play`]; `keep` is shown the folder that came out of each guest before it goes.
     pub(super) fn play_and_keep(
         &self,
         scene: &Scene<'_>,
-        times: usize,
-        record: &mut Record,
+        session: &mut Session,
         keep: &mut dyn FnMut(&Path) -> Result<(), Error>,
     ) -> Result<Vec<Value>, Error> {
         let words = self.words(scene);
         let shown = words.iter().filter(|word| !word.contains('/')).cloned();
-        record.command(format!("cargo xtask vm {}", shown.collect::<Vec<_>>().join(" ")));
+        session.record.command(format!("cargo xtask vm {}", shown.collect::<Vec<_>>().join(" ")));
         let mut lines = Vec::new();
-        for _ in 0..times {
+        for _ in 0..session.request.alternations {
             let _ = fs::remove_dir_all(&self.out);
             fs::create_dir_all(&self.out).map_err(Error::io("make", &self.out))?;
             let status = vm::run(&words);
             let results = self.out.join("results");
             let text = fs::read_to_string(&results).unwrap_or_default();
             let kept = keep(&self.out);
-            let _ = fs::remove_dir_all(&self.out);
             if status != 0 {
                 return Err(Error::Failed(format!("the guest ended with {status}")));
             }
@@ -115,10 +110,10 @@ impl Guest {
     }
 }
 
-/// Builds the program of the guest into `target`, cargo's own; its path.
-pub(super) fn build_program(root: &Path, target: &Path) -> Result<PathBuf, Error> {
-    let mut cargo = workspace::cargo(root);
+/// Builds the program of the guest into cargo's own directory; its path.
+fn build_program(session: &Session) -> Result<PathBuf, Error> {
+    let mut cargo = workspace::cargo(&session.root);
     cargo.args(["build", "--release", "--locked", "--quiet", "-p", "xtask", "--example", PROGRAM]);
     process::run(cargo, BUILD_LIMIT)?.success()?;
-    Ok(target.join("release/examples").join(PROGRAM))
+    Ok(session.target.join("release/examples").join(PROGRAM))
 }

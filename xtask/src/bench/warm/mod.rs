@@ -10,11 +10,9 @@ use std::iter;
 
 use serde_json::Value;
 
-use super::Request;
-use super::peer::Peer;
-use super::record::{Comparison, Record, Series, Target};
+use super::record::{Record, Series, Target};
+use super::{Measure, Session, SuiteRequest};
 use crate::error::Error;
-use crate::workspace;
 
 mod anonymous;
 mod beside;
@@ -28,11 +26,10 @@ mod short;
 use guest::Guest;
 
 /// Parts on the host's own processors, in the order of work, with their function.
-const ON_THE_HOST: &[(&str, MeasureHere)] =
-    &[("noting", noting::measure), ("beside", beside::measure)];
+const ON_THE_HOST: &[(&str, Measure)] = &[("noting", noting::measure), ("beside", beside::measure)];
 
 /// Parts that need a guest, likewise.
-const IN_A_GUEST: &[(&str, Measure)] = &[
+const IN_A_GUEST: &[(&str, MeasureInGuest)] = &[
     ("scattered", anonymous::scattered),
     ("contiguous", anonymous::contiguous),
     ("fast", anonymous::fast),
@@ -44,46 +41,31 @@ const IN_A_GUEST: &[(&str, Measure)] = &[
     ("short", short::measure),
 ];
 
-type MeasureHere = fn(&Request, &Peer, &mut Record) -> Result<(), Error>;
-type Measure = fn(&Guest, &Request, &mut Record) -> Result<(), Error>;
+type MeasureInGuest = fn(&Guest, &mut Session) -> Result<(), Error>;
 
 /// What a slow disk's part is multiplied by to be tried in a minute.
 const QUICK_PART: u64 = 4;
 
-/// Runs the parts that `request` asks for.
+/// Runs the parts that are asked for.
 ///
 /// # Errors
 /// When a program is missing or fails, or the guest gives no figures.
-pub fn run(request: &Request) -> Result<Record, Error> {
-    let root = workspace::current_root()?;
-    let terrace = Peer::terrace(&root)?;
-    let part = request.part.as_deref();
-    let suite =
-        part.map_or_else(|| "machine warm".to_owned(), |part| format!("machine warm {part}"));
-    let mut record = Record::start(&suite);
-    record.programs.push(terrace.clone());
-    if request.is_quick {
-        record.notes.push("quick: a quarter of the size, to try".to_owned());
+pub(super) fn run(session: &mut Session) -> Result<(), Error> {
+    if session.request.is_quick {
+        session.record.notes.push("quick: a quarter of the size, to try".to_owned());
     }
-    for (name, measure) in ON_THE_HOST {
-        if request.includes(name) {
-            measure(request, &terrace, &mut record)?;
-        }
+    session.run(ON_THE_HOST)?;
+    let mut parts = IN_A_GUEST.iter().filter(|(name, _)| session.request.includes(name)).peekable();
+    if parts.peek().is_none() {
+        return Ok(());
     }
-    if IN_A_GUEST.iter().any(|(name, _)| request.includes(name)) {
-        let guest = Guest::build(&root, &terrace)?;
-        for (name, measure) in IN_A_GUEST {
-            if request.includes(name) {
-                measure(&guest, request, &mut record)?;
-            }
-        }
-    }
-    record.finish();
-    Ok(record)
+    let guest = Guest::build(session)?;
+    let wanted: Vec<_> = parts.collect();
+    wanted.into_iter().try_for_each(|(_, measure)| measure(&guest, session))
 }
 
 /// `mib`, or the part of it that a quick run takes.
-fn scaled(request: &Request, mib: u64) -> u64 {
+fn scaled(request: &SuiteRequest, mib: u64) -> u64 {
     if request.is_quick { mib / QUICK_PART } else { mib }
 }
 
@@ -100,9 +82,7 @@ fn alone(
     (what, unit, key): (&str, &'static str, &str),
     target: Option<Target>,
 ) -> Result<(), Error> {
-    let series = Series::new("terrace", &values(lines, "restore", key));
-    record.comparisons.push(Comparison::alone(what, unit, series, target)?);
-    Ok(())
+    record.add_alone(what, unit, Series::new("terrace", &values(lines, "restore", key)), target)
 }
 
 /// One row for each of `peers`: how many times as fast as that way the tool's own is, in all. Where
@@ -122,8 +102,7 @@ fn faster_than(
         let theirs: Vec<f64> =
             theirs.iter().flat_map(|rate| iter::repeat_n(*rate, times)).collect();
         let pair = (Series::new("terrace", &ours), Series::new(name, &theirs));
-        let row = Comparison::against(&format!("{what}: over {name}"), "/s", pair, *target)?;
-        record.comparisons.push(row);
+        record.add_against(&format!("{what}: over {name}"), "/s", pair, *target)?;
     }
     Ok(())
 }

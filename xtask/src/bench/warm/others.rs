@@ -3,12 +3,12 @@
 
 use super::guest::{Guest, HDD, Scene};
 use super::{alone, faster_than, scaled, values};
-use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::Session;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 
-pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let mib = scaled(request, 64);
+pub(super) fn mapped(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    let mib = scaled(&session.request, 64);
     let scene = Scene {
         disks: &[&format!("data:2G,{HDD}")],
         memory: "512M",
@@ -16,7 +16,8 @@ pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> R
         timeout_s: 600,
         words: &["mapped", &mib.to_string(), "restore", "demand", "restore", "cat", "restore"],
     };
-    let lines = guest.play(&scene, request.alternations, record)?;
+    let lines = guest.play(&scene, session)?;
+    let record = &mut session.record;
     let what = format!("file of {mib} MiB mapped, read at random, hard disk");
     alone(record, &lines, (&format!("{what}: restore and read"), "s", "total_s"), None)?;
     let peers =
@@ -24,8 +25,8 @@ pub(super) fn mapped(guest: &Guest, request: &Request, record: &mut Record) -> R
     faster_than(record, &lines, &what, &peers)
 }
 
-pub(super) fn snapshot(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let mib = scaled(request, 1024);
+pub(super) fn snapshot(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    let mib = scaled(&session.request, 1024);
     let scene = Scene {
         disks: &[&format!("data:4G,{HDD}")],
         memory: "2G",
@@ -33,12 +34,12 @@ pub(super) fn snapshot(guest: &Guest, request: &Request, record: &mut Record) ->
         timeout_s: 900,
         words: &["snapshot", &mib.to_string()],
     };
-    let lines = guest.play(&scene, request.alternations, record)?;
+    let lines = guest.play(&scene, session)?;
+    let record = &mut session.record;
     let what = format!("page cache of {mib} MiB from its snapshot, hard disk");
     let rates = |name: &str, key| Series::new(name, &values(&lines, "restore", key));
     let pair = (rates("terrace", "brought_mib_per_s"), rates("dd, direct", "sequential_mib_per_s"));
-    let row = Comparison::against(&what, "MiB/s", pair, Some(Target::AtLeast(0.8)))?;
-    record.comparisons.push(row);
+    record.add_against(&what, "MiB/s", pair, Some(Target::AtLeast(0.8)))?;
     alone(
         record,
         &lines,

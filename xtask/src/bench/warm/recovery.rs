@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use super::guest::{Guest, HDD, Scene};
 use super::scaled;
-use crate::bench::Request;
+use crate::bench::Session;
 use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
-use crate::workspace;
 
 /// The databases, each with its three ways: hogs five times before each, and at most two minutes
 /// after.
@@ -25,8 +24,8 @@ const WAYS: [(&str, &str); 3] = [
 ];
 
 /// One experiment for each alternation.
-pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let repeat = scaled(request, 5).max(1).to_string();
+pub(super) fn measure(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    let repeat = scaled(&session.request, 5).max(1).to_string();
     let scene = Scene {
         disks: &[&format!("data:4G,{HDD}")],
         memory: "384M",
@@ -34,14 +33,14 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
         timeout_s: TIMEOUT_S,
         words: &["recovery", "sqlite,postgresql", &repeat, "120s"],
     };
-    let target = workspace::target_directory(&workspace::metadata(&workspace::current_root()?)?)?;
-    let kept = target.join("terrace-bench-warm-recovery");
+    let kept = session.target.join("terrace-bench-warm-recovery");
     let _ = fs::remove_dir_all(&kept);
     let mut number = 0;
-    let lines = guest.play_and_keep(&scene, request.alternations, record, &mut |out| {
+    let lines = guest.play_and_keep(&scene, session, &mut |out| {
         number += 1;
         keep(out, &kept, number)
     })?;
+    let record = &mut session.record;
     record.notes.push(
         "recovery: the lab's results and recordings are in terrace-bench-warm-recovery of the target directory"
             .to_owned(),

@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use super::guest::{Guest, HDD, Scene};
 use super::{scaled, values};
-use crate::bench::Request;
-use crate::bench::record::{Record, Series, Target};
+use crate::bench::Session;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 
 /// A set is evicted and restored twice.
 const TIMEOUT_S: u64 = 900;
 
-pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> Result<(), Error> {
-    let mib = scaled(request, 192).to_string();
+pub(super) fn measure(guest: &Guest, session: &mut Session) -> Result<(), Error> {
+    let mib = scaled(&session.request, 192).to_string();
     let scene = Scene {
         disks: &[&format!("swap:4G,{HDD}")],
         memory: "640M",
@@ -26,7 +26,8 @@ pub(super) fn measure(guest: &Guest, request: &Request, record: &mut Record) -> 
         timeout_s: TIMEOUT_S,
         words: &["short", &mib, "350m"],
     };
-    let lines = guest.play(&scene, request.alternations, record)?;
+    let lines = guest.play(&scene, session)?;
+    let record = &mut session.record;
     let what = format!("{mib} MiB brought back from a hard disk");
     let none = Some(Target::AtMost(0.0));
     let mut add = |row: String, unit, way: &str, key: &str, target| {

@@ -8,19 +8,17 @@ use std::num::NonZero;
 use std::thread;
 
 use super::scaled;
-use crate::bench::Request;
-use crate::bench::peer::Peer;
+use crate::bench::Session;
 use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
-use crate::workspace;
 
+mod host;
 mod slowed;
-mod stage;
 mod stopped;
 mod swap;
 mod workers;
 
-use stage::{Stage, meminfo_bytes, oom_kills};
+use host::{Host, meminfo_bytes, oom_kills};
 use swap::SwapFile;
 
 /// The set that is restored beside workers, and the one that is stopped half-way.
@@ -32,27 +30,23 @@ const SWAP_PARTS: u64 = 2;
 const MEMORY_PARTS: u64 = 4;
 
 /// Measures both, or notes why not.
-pub(super) fn measure(request: &Request, terrace: &Peer, record: &mut Record) -> Result<(), Error> {
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let Session { request, terrace, directory, record, .. } = session;
     let set_bytes = scaled(request, STOPPED_MIB) << 20;
     if meminfo_bytes("MemAvailable:")? < set_bytes * MEMORY_PARTS {
         let mib = (set_bytes * MEMORY_PARTS) >> 20;
         return leave_out(record, &format!("{mib} MiB of available memory"));
     }
-    let root = workspace::current_root()?;
-    let target = workspace::target_directory(&workspace::metadata(&root)?)?;
-    let path = target.join(format!("terrace-bench-beside-{}", std::process::id()));
-    let _swap = match SwapFile::on(&path, set_bytes * SWAP_PARTS) {
+    let _swap = match SwapFile::on(&directory.path().join("swap"), set_bytes * SWAP_PARTS) {
         Ok(swap) => swap,
         Err(needs) => return leave_out(record, &needs),
     };
-    let stage = Stage {
-        terrace: terrace.clone(),
-        processors: thread::available_parallelism().map_or(1, NonZero::get),
-    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let host = Host { terrace: terrace.clone(), processors };
     record.command("terrace warm evict PID".to_owned());
     let killed_before = oom_kills()?;
-    let mut wrong = slowed::measure(&stage, request, record)?;
-    wrong.extend(stopped::measure(&stage, request, record)?);
+    let mut wrong = slowed::measure(&host, request, record)?;
+    wrong.extend(stopped::measure(&host, request, record)?);
     let killed = (oom_kills()? - killed_before) as f64;
     let none = Some(Target::AtMost(0.0));
     let what = "beside: killed for memory";

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use testkit::WorkingSet;
 
-use super::stage::{self, Stage};
+use super::host::{self, Host};
 use super::workers::{Span, Within, Workers, mean_round_s};
 use super::{SLOWED_MIB, scaled};
-use crate::bench::Request;
-use crate::bench::record::{Comparison, Record, Series, Target};
+use crate::bench::SuiteRequest;
+use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
 /// Restores of an alternation: a shared host disturbs single ones by more than is looked for.
@@ -52,22 +52,22 @@ struct Row {
 
 /// Measures every row in turn; how many pages were wrong in each alternation.
 pub(super) fn measure(
-    stage: &Stage,
-    request: &Request,
+    host: &Host,
+    request: &SuiteRequest,
     record: &mut Record,
 ) -> Result<Vec<f64>, Error> {
     let mib = scaled(request, SLOWED_MIB);
-    let mut owner = stage.owner(mib)?;
-    let mut rows = rows(stage.processors, mib);
+    let mut owner = host.owner(mib)?;
+    let mut rows = rows(host.processors, mib);
     let mut wrong = Vec::new();
     for alternation in 0..request.alternations {
         let first = alternation % rows.len();
         rows.rotate_left(first);
         for row in &mut rows {
-            restores(stage, &owner, row)?;
+            restores(host, &owner, row)?;
         }
         rows.rotate_right(first);
-        wrong.push(stage::wrong_pages(&mut owner)?);
+        wrong.push(host::wrong_pages(&mut owner)?);
     }
     let words = "terrace warm restore --pid PID --only anonymous --json";
     record.command(words.to_owned());
@@ -102,12 +102,12 @@ fn rows(processors: usize, mib: u64) -> Vec<Row> {
 }
 
 /// Several restores beside the workers of `row`.
-fn restores(stage: &Stage, owner: &WorkingSet, row: &mut Row) -> Result<(), Error> {
+fn restores(host: &Host, owner: &WorkingSet, row: &mut Row) -> Result<(), Error> {
     let (clock, over) = (Instant::now(), AtomicBool::new(false));
     let (windows, rounds) = thread::scope(|scope| {
         let workers = Workers::start(row.workers, scope, &over, clock);
         let windows: Result<Vec<Span>, Error> =
-            (0..RESTORES).map(|_| restore(stage, owner, row, clock)).collect();
+            (0..RESTORES).map(|_| restore(host, owner, row, clock)).collect();
         (windows, workers.rounds())
     });
     for window in windows? {
@@ -128,8 +128,8 @@ fn restores(stage: &Stage, owner: &WorkingSet, row: &mut Row) -> Result<(), Erro
 }
 
 /// One restore, between two times alone; when it ran.
-fn restore(stage: &Stage, owner: &WorkingSet, row: &Row, clock: Instant) -> Result<Span, Error> {
-    stage.evict(owner)?;
+fn restore(host: &Host, owner: &WorkingSet, row: &Row, clock: Instant) -> Result<Span, Error> {
+    host.evict(owner)?;
     thread::sleep(SETTLE + row.alone);
     let most = row.most_mib.map(|mib| format!("{mib}m"));
     let (options, wanted) = match &most {
@@ -137,7 +137,7 @@ fn restore(stage: &Stage, owner: &WorkingSet, row: &Row, clock: Instant) -> Resu
         None => (Vec::new(), "done"),
     };
     let start_s = clock.elapsed().as_secs_f64();
-    let mut restore = stage.restore(owner, &options)?;
+    let mut restore = host.restore(owner, &options)?;
     let stop = restore.stop_reason()?;
     let end_s = clock.elapsed().as_secs_f64();
     if stop != wanted {
@@ -159,8 +159,7 @@ fn kept(record: &mut Record, row: &Row) -> Result<(), Error> {
     let (what, seen) = (&row.what, &row.seen);
     if row.workers.0 > 0 {
         let pair = (Series::new("beside", &seen.beside_s), Series::new("alone", &seen.alone_s));
-        let round = Comparison::against(&format!("{what}: a worker's round"), "s", pair, MOST)?;
-        record.comparisons.push(round);
+        record.add_against(&format!("{what}: a worker's round"), "s", pair, MOST)?;
     }
     let time = format!("{what}: its time");
     record.add_alone(&time, "s", Series::new("terrace", &seen.restore_s), None)

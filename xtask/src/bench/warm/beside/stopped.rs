@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use testkit::WorkingSet;
 
-use super::stage::{self, Restore, Stage, meminfo_bytes};
+use super::host::{self, Host, Restore, meminfo_bytes};
 use super::workers::{Within, Workers};
 use super::{STOPPED_MIB, scaled};
-use crate::bench::Request;
+use crate::bench::SuiteRequest;
 use crate::bench::record::{Record, Series, Target};
 use crate::error::Error;
 
@@ -40,23 +40,23 @@ struct Seen {
 
 /// Measures with and without workers in turn; how many pages were wrong in each alternation.
 pub(super) fn measure(
-    stage: &Stage,
-    request: &Request,
+    host: &Host,
+    request: &SuiteRequest,
     record: &mut Record,
 ) -> Result<Vec<f64>, Error> {
     let mib = scaled(request, STOPPED_MIB);
-    let mut owner = stage.owner(mib)?;
+    let mut owner = host.owner(mib)?;
     let mut wrong = Vec::new();
     let mut stopped_s = [Vec::new(), Vec::new()];
     for alternation in 0..request.alternations {
         for turn in 0..stopped_s.len() {
             let row = (alternation + turn) % stopped_s.len();
-            let seen = beside(stage, &owner, mib << 20, row * stage.processors)?;
+            let seen = beside(host, &owner, mib << 20, row * host.processors)?;
             stopped_s[row].push(seen.stopped_s);
             let (reason, left) = (&seen.reason, seen.left_mib);
             let note = format!("beside: stopped for {reason}, {left} of {mib} MiB still in swap");
             record.notes.push(note);
-            wrong.push(stage::wrong_pages(&mut owner)?);
+            wrong.push(host::wrong_pages(&mut owner)?);
         }
     }
     record
@@ -70,16 +70,16 @@ pub(super) fn measure(
 }
 
 /// One restore that is stopped, beside `count` workers.
-fn beside(stage: &Stage, owner: &WorkingSet, set_bytes: u64, count: usize) -> Result<Seen, Error> {
-    stage.evict(owner)?;
+fn beside(host: &Host, owner: &WorkingSet, set_bytes: u64, count: usize) -> Result<Seen, Error> {
+    host.evict(owner)?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         let _workers = Workers::start((count, Within::Memory), scope, &over, Instant::now());
         let floor = meminfo_bytes("MemAvailable:")?.saturating_sub(part(set_bytes, ROOM));
-        let mut restore = stage.restore(owner, &["--floor", &floor.to_string()])?;
-        let swapped = stage::swapped_bytes(owner.pid())?;
+        let mut restore = host.restore(owner, &["--floor", &floor.to_string()])?;
+        let swapped = host::swapped_bytes(owner.pid())?;
         let wanted = swapped.saturating_sub(part(set_bytes, BACK));
-        while restore.runs() && stage::swapped_bytes(owner.pid())? > wanted {
+        while restore.runs() && host::swapped_bytes(owner.pid())? > wanted {
             thread::sleep(LOOK);
         }
         // Not zero, so that every page is touched and not only reserved.
@@ -89,7 +89,7 @@ fn beside(stage: &Stage, owner: &WorkingSet, set_bytes: u64, count: usize) -> Re
         Ok(Seen {
             stopped_s,
             reason: restore.stop_reason()?,
-            left_mib: stage::swapped_bytes(owner.pid())? >> 20,
+            left_mib: host::swapped_bytes(owner.pid())? >> 20,
         })
     })
 }

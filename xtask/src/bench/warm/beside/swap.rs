@@ -62,7 +62,6 @@ impl Drop for SwapFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::record::tests::Scratch;
     use std::fs;
 
     fn is_in_use(path: &Path) -> bool {
@@ -72,8 +71,8 @@ mod tests {
 
     #[test]
     fn it_is_in_use_while_it_lives_and_then_gone() {
-        let scratch = Scratch::new("swap-file");
-        let path = scratch.path().join("swap");
+        let scratch = testkit::TempDir::new();
+        let path = scratch.join("swap");
         match SwapFile::on(&path, 8 << 20) {
             Ok(swap) => {
                 assert!(is_in_use(&path));
@@ -86,8 +85,8 @@ mod tests {
 
     #[test]
     fn where_none_can_be_made_nothing_is_left_and_the_reason_is_said() {
-        let scratch = Scratch::new("no-swap-file");
-        let needs = SwapFile::on(&scratch.path().join("none/swap"), 8 << 20).err().unwrap();
+        let scratch = testkit::TempDir::new();
+        let needs = SwapFile::on(&scratch.join("none/swap"), 8 << 20).err().unwrap();
         assert!(needs.contains("root and a swap file: "), "{needs}");
         assert!(needs.contains("none/swap"), "{needs}");
     }

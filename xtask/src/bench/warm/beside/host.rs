@@ -18,12 +18,12 @@ use crate::process::Running;
 const EVICT_LIMIT: Duration = Duration::from_secs(300);
 
 /// The programs, and how many processors there are.
-pub(super) struct Stage {
+pub(super) struct Host {
     pub(super) terrace: Peer,
     pub(super) processors: usize,
 }
 
-impl Stage {
+impl Host {
     /// Starts a program with a set of `mib`, written in a scattered order.
     pub(super) fn owner(&self, mib: u64) -> Result<WorkingSet, Error> {
         WorkingSet::start(&self.terrace.program, mib, "scattered").map_err(failed)
