@@ -153,8 +153,8 @@ impl From<DeviceError> for Error {
 /// The reason in words: without "(os error 13)", and starting as the middle of a sentence.
 #[must_use]
 pub fn plain_reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error ").next().unwrap_or_default();
+    let whole = error.to_string();
+    let text = whole.split(" (os error ").next().unwrap_or_default();
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         // "RAM is short" keeps its capitals, "Permission denied" does not.

@@ -298,8 +298,8 @@ mod tests {
 
     #[test]
     fn an_empty_pool_of_huge_pages_is_an_error() {
-        let free = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-        let free = std::fs::read_to_string(free).unwrap_or_default();
+        let path = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+        let free = std::fs::read_to_string(path).unwrap_or_default();
         if free.trim() != "0" {
             println!("skipped: needs an empty pool of huge pages");
             return;

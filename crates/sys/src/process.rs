@@ -34,12 +34,12 @@ pub enum Capability {
 /// Only where a filter forbids the call.
 pub fn take_own_name() -> Result<()> {
     let path = std::env::current_exe().unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().as_bytes();
+    let file_name = path.file_name().unwrap_or_default().as_bytes();
     // So the kernel marks a file that was removed since.
-    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    let own_name = file_name.strip_suffix(b" (deleted)").unwrap_or(file_name);
     // A file name has no zero byte. The kernel cuts it at 15 bytes.
-    let name = CString::new(name).unwrap_or_default();
-    rustix::thread::set_name(&name).map_err(failed("take this program's name"))
+    rustix::thread::set_name(&CString::new(own_name).unwrap_or_default())
+        .map_err(failed("take this program's name"))
 }
 
 /// The effective user number; 0 is root.

@@ -146,8 +146,8 @@ fn signals_to_end_go_to_the_command_and_those_of_the_terminal_stay() {
     assert_eq!(sys::signals::passed_on(), Some(10));
     drop(passing);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
     assert_eq!(caught >> (10 - 1) & 1, 0, "the handler of SIGUSR1 is gone");
 }
 

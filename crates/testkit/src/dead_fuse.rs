@@ -6,7 +6,7 @@
 //! so that no process is left waiting.
 
 use crate::TempDir;
-use crate::fuse_file::{Answers, answer, mount, unmount};
+use crate::fuse_file::{FileContent, answer, mount, unmount};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -150,7 +150,7 @@ fn serve(mut device: &File, state: &AtomicU8) {
 /// A file of zeros whose attributes are asked for each time.
 struct Zeros;
 
-impl Answers for Zeros {
+impl FileContent for Zeros {
     const VALID_S: u64 = 0;
     /// As an ordinary file, which can be mapped.
     const OPEN_FLAGS: u32 = 0;

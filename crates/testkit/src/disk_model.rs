@@ -105,10 +105,12 @@ impl Timing {
     /// Sets the field called `key`; the error says which there are or what is wrong with the value.
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let is_rate = key.ends_with("_bps");
-        let number = value.parse().ok().filter(|number: &f64| {
-            number.is_finite() && if is_rate { *number >= 1.0 } else { *number >= 0.0 }
-        });
-        let number = number.ok_or_else(|| format!("bad {key} {value:?}"))?;
+        let least = if is_rate { 1.0 } else { 0.0 };
+        let number = value
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite() && *number >= least)
+            .ok_or_else(|| format!("bad {key} {value:?}"))?;
         *self.field(key)? = number;
         Ok(())
     }

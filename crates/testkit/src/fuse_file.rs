@@ -15,8 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
-/// What the file is made of.
+/// What the file is made of, and how long the kernel may keep an answer.
 pub trait FileContent: Send + 'static {
+    /// How many seconds attributes hold.
+    const VALID_S: u64 = 3600;
+    /// How the kernel is to treat an open file.
+    const OPEN_FLAGS: u32 = DIRECT;
+
     /// Its length in bytes.
     fn bytes(&self) -> u64;
     /// The bytes from `offset`; within the file.
@@ -25,43 +30,6 @@ pub trait FileContent: Send + 'static {
     fn write(&mut self, offset: u64, data: &[u8]);
     /// All that was written is to be durable.
     fn flush(&mut self);
-}
-
-/// What is answered: [`FileContent`], and how long the kernel may keep the answer.
-pub(crate) trait Answers {
-    /// How many seconds attributes hold.
-    const VALID_S: u64;
-    /// How the kernel is to treat an open file.
-    const OPEN_FLAGS: u32;
-    /// As of [`FileContent`].
-    fn bytes(&self) -> u64;
-    /// As of [`FileContent`].
-    fn read(&mut self, offset: u64, bytes: usize) -> &[u8];
-    /// As of [`FileContent`].
-    fn write(&mut self, offset: u64, data: &[u8]);
-    /// As of [`FileContent`].
-    fn flush(&mut self);
-}
-
-impl<C: FileContent> Answers for C {
-    const VALID_S: u64 = 3600;
-    const OPEN_FLAGS: u32 = DIRECT;
-
-    fn bytes(&self) -> u64 {
-        FileContent::bytes(self)
-    }
-
-    fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
-        FileContent::read(self, offset, bytes)
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        FileContent::write(self, offset, data);
-    }
-
-    fn flush(&mut self) {
-        FileContent::flush(self);
-    }
 }
 
 /// How the mounts of this program's tests are known, with the number of the process after it.
@@ -197,13 +165,13 @@ fn serve(mut device: &File, mut content: impl FileContent) {
     }
 }
 
-pub(crate) fn answer<A: Answers>(device: &File, content: &mut A, request: &[u8]) {
+pub(crate) fn answer<C: FileContent>(device: &File, content: &mut C, request: &[u8]) {
     let unique = number64(request, 8);
     let ok = |body: &[u8]| reply(device, unique, 0, body);
     match number32(request, 4) {
         opcode::INIT => ok(&init_body(request)),
-        opcode::GETATTR => ok(&attributes(content.bytes(), A::VALID_S)),
-        opcode::OPEN => ok(&[0u64.to_ne_bytes(), words(A::OPEN_FLAGS, 0)].concat()),
+        opcode::GETATTR => ok(&attributes(content.bytes(), C::VALID_S)),
+        opcode::OPEN => ok(&[0u64.to_ne_bytes(), words(C::OPEN_FLAGS, 0)].concat()),
         opcode::READ => match part(request, content.bytes()) {
             Some((offset, bytes)) => ok(content.read(offset, bytes)),
             None => reply(device, unique, OUTSIDE, &[]),

@@ -57,10 +57,10 @@ pub fn node() -> Result<Command, String> {
 /// The words for [`crate::skip`].
 pub fn browser() -> Result<PathBuf, String> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    let programs =
-        std::env::split_paths(&folders).flat_map(|folder| BROWSERS.map(|name| folder.join(name)));
-    let mut programs = programs.filter(|program| program.is_file());
-    programs.next().ok_or_else(|| "chromium".to_owned())
+    std::env::split_paths(&folders)
+        .flat_map(|folder| BROWSERS.map(|name| folder.join(name)))
+        .find(|program| program.is_file())
+        .ok_or_else(|| "chromium".to_owned())
 }
 
 /// Asks for `http://HOST:PORT/PATH` as a browser would, and reads the answer to its end: head and

@@ -234,9 +234,9 @@ fn a_run_that_is_cut_half_way_leaves_no_thread() {
         }
     }
     let slow = Fault::Delay(Duration::from_millis(50));
-    let device = Faulty::new(MemoryDevice::new(1000)).with(1, slow.clone()).with(2, slow);
+    let faulty = Faulty::new(MemoryDevice::new(1000)).with(1, slow.clone()).with(2, slow);
     // The threads share the device: when all have ended, this is its only owner.
-    let device = Arc::new(device);
+    let device = Arc::new(faulty);
     let mut workers = Workers::new(vec![Shared(Arc::clone(&device))], 4, 100).unwrap();
     let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         run(&mut workers, Route::Read(0), [Extent::at(0..1000)], &mut Panics)

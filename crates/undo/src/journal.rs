@@ -321,6 +321,6 @@ fn holder_prefix(change: &Change) -> String {
 /// A path as one name of a file: no two paths have the same.
 fn escaped(path: &Path) -> String {
     let text = path.to_string_lossy();
-    let text = text.strip_prefix('/').unwrap_or(&text);
-    text.replace('%', "%25").replace('/', "%2f")
+    let below_root = text.strip_prefix('/').unwrap_or(&text);
+    below_root.replace('%', "%25").replace('/', "%2f")
 }

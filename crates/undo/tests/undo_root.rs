@@ -94,8 +94,8 @@ fn hold_until_killed() {
 
 #[test]
 fn what_a_killed_run_left_is_put_back() {
-    let place = place();
-    let place = place.path();
+    let directory = place();
+    let place = directory.path();
     let holder = Holder::start(place);
     let pid = holder.0.id();
     assert_eq!(value(place), "1");
@@ -115,8 +115,8 @@ fn what_a_killed_run_left_is_put_back() {
 
 #[test]
 fn the_next_run_adopts_what_a_killed_one_left() {
-    let place = place();
-    let place = place.path();
+    let directory = place();
+    let place = directory.path();
     Holder::start(place).kill();
     let applied = AppliedChange::setting(&journal(place), &setting(place), "1").unwrap();
     assert!(applied.is_ours());
@@ -127,8 +127,8 @@ fn the_next_run_adopts_what_a_killed_one_left() {
 
 #[test]
 fn two_runs_at_once_of_which_one_is_killed() {
-    let place = place();
-    let place = place.path();
+    let directory = place();
+    let place = directory.path();
     let holder = Holder::start(place);
     let applied = AppliedChange::setting(&journal(place), &setting(place), "1").unwrap();
     let other = Holder::start(place);
@@ -143,8 +143,8 @@ fn two_runs_at_once_of_which_one_is_killed() {
 
 #[test]
 fn a_change_by_another_program_after_a_crash_is_left_alone() {
-    let place = place();
-    let place = place.path();
+    let directory = place();
+    let place = directory.path();
     Holder::start(place).kill();
     fs::write(setting(place), "2\n").unwrap();
     let undone = undo_all_in(&journal(place)).unwrap();

@@ -32,13 +32,13 @@ fn a_sleep_is_a_switch_out_and_a_switch_in() {
     let mut ring = Ring::map(&event, 64).unwrap();
     event.enable().unwrap();
     let started = now_ns();
-    let thread = std::thread::spawn(move || {
+    let moving = std::thread::spawn(move || {
         crate::affinity::pin(processor).unwrap();
         std::thread::sleep(std::time::Duration::from_millis(5));
         // SAFETY: takes nothing and cannot fail.
         unsafe { libc::gettid() }.unsigned_abs()
     });
-    let thread = thread.join().unwrap();
+    let thread = moving.join().unwrap();
     event.disable().unwrap();
     let (mut outs, mut ins, mut exits, mut lost) = (0, 0, 0, 0);
     ring.drain(|record| match record {

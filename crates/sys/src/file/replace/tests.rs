@@ -112,8 +112,8 @@ fn what_a_killed_process_left_is_swept_and_nothing_else() {
 fn the_longest_name_is_replaced_too() {
     let parent = TempDir::new();
     let directory = Directory::open(parent.path()).unwrap();
-    let name = "n".repeat(255);
-    let name = OsStr::new(&name);
+    let longest = "n".repeat(255);
+    let name = OsStr::new(&longest);
     for text in ["old", "new"] {
         replace(&directory, name, text.as_bytes(), AS_BEFORE, Durability::Synced).unwrap();
     }
