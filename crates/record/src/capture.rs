@@ -10,7 +10,6 @@ mod command;
 mod day_clock;
 mod destination;
 mod group;
-mod leftovers;
 mod live;
 mod marks;
 mod out_of_memory;
@@ -23,12 +22,12 @@ mod watch;
 pub use background::BackgroundRecording;
 pub use command::command;
 pub use day_clock::DayClock;
-pub use leftovers::leftovers;
 pub use live::Live;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
 pub use watch::{WatchEvent, watch, watch_reporting};
 
+use crate::run_directory;
 use crate::trace::Family;
 use crate::{Error, ErrorKind, Result};
 use marks::MarkSocket;
@@ -119,6 +118,18 @@ pub struct Captured {
     pub file: Option<PathBuf>,
     /// How a command ended, by the kernel's own word: never read from the recording.
     pub ending: Ending,
+}
+
+/// What recorders of this user that were killed have left beside their settings: the socket on
+/// which they received marks, and the control group of their command. With `remove`, it is removed,
+/// and what could not be is not named. The next recorder removes these as well; `terrace undo` does
+/// not wait for it.
+#[must_use]
+pub fn leftovers(remove: bool) -> Vec<PathBuf> {
+    let directory = run_directory::existing().ok().flatten();
+    let mut found = directory.map_or_else(Vec::new, |held| marks::of_the_dead(&held, remove));
+    found.extend(group::of_the_dead(remove));
+    found
 }
 
 /// Refuses what makes no sense, before anything is opened.

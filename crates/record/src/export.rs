@@ -13,9 +13,11 @@ pub use perfetto::Perfetto;
 
 use crate::file::Writer;
 use crate::{ABSENT, Error, ErrorKind, Result, Row};
-use model::recording::{Recording, Schema, Series, SeriesStep, StepIter};
-use serde::Serialize;
-use serde::ser::{SerializeSeq, SerializeTuple, Serializer};
+use model::recording::{
+    Facts, Recording, RecordingOutcome, Schema, Series, SeriesKind, Span, StepIter, Steps, Task,
+    Tick,
+};
+use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 use std::iter::Peekable;
 
@@ -75,7 +77,7 @@ pub struct Json;
 
 impl Exporter for Json {
     fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
-        let written = serde_json::to_writer(&mut *sink, &Whole(recording));
+        let written = serde_json::to_writer(&mut *sink, &WholeJson::of(recording));
         finish(written.map_err(io::Error::from).and_then(|()| sink.write_all(b"\n")), sink)
     }
 }
@@ -158,76 +160,56 @@ fn push_quoted(line: &mut String, field: &str) {
     line.push('"');
 }
 
-struct Whole<'a>(&'a Recording);
-
-impl Serialize for Whole<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let recording = self.0;
-        let mut object = serializer.serialize_struct("Recording", 8)?;
-        object.serialize_field("schema", JSON_SCHEMA)?;
-        object.serialize_field("facts", &recording.facts)?;
-        object.serialize_field("samples", &recording.ticks)?;
-        object.serialize_field("series", &AllSeries(&recording.series))?;
-        object.serialize_field("spans", &recording.spans)?;
-        object.serialize_field("tasks", &recording.tasks)?;
-        object.serialize_field("outcome", &recording.outcome)?;
-        object.serialize_field("damage", &recording.damage)?;
-        object.end()
-    }
-}
-
-struct AllSeries<'a>(&'a [Series]);
-
-impl Serialize for AllSeries<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for series in self.0 {
-            list.serialize_element(&OneSeries {
-                name: &series.schema.name,
-                unit: &series.schema.unit,
-                kind: series.schema.kind,
-                source: &series.schema.source,
-                refresh_ns: series.schema.refresh_ns,
-                steps: Steps(&series.steps),
-            })?;
-        }
-        list.end()
-    }
+/// A recording as the JSON has it; values as their changes.
+#[derive(Serialize)]
+struct WholeJson<'a> {
+    schema: &'static str,
+    facts: &'a Facts,
+    samples: &'a [Tick],
+    series: Vec<SeriesJson<'a>>,
+    spans: &'a [Span],
+    tasks: &'a [Task],
+    outcome: &'a Option<RecordingOutcome>,
+    damage: &'a [String],
 }
 
 #[derive(Serialize)]
-struct OneSeries<'a> {
+struct SeriesJson<'a> {
     name: &'a str,
     unit: &'a str,
-    kind: model::recording::SeriesKind,
+    kind: SeriesKind,
     source: &'a str,
     refresh_ns: Option<u64>,
-    steps: Steps<'a>,
+    #[serde(serialize_with = "write_steps")]
+    steps: &'a Steps,
 }
 
-struct Steps<'a>(&'a model::recording::Steps);
-
-impl Serialize for Steps<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for step in self.0 {
-            list.serialize_element(&Pair(step))?;
+impl<'a> WholeJson<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let series = recording.series.iter().map(|Series { schema, steps }| SeriesJson {
+            name: &schema.name,
+            unit: &schema.unit,
+            kind: schema.kind,
+            source: &schema.source,
+            refresh_ns: schema.refresh_ns,
+            steps,
+        });
+        Self {
+            schema: JSON_SCHEMA,
+            facts: &recording.facts,
+            samples: &recording.ticks,
+            series: series.collect(),
+            spans: &recording.spans,
+            tasks: &recording.tasks,
+            outcome: &recording.outcome,
+            damage: &recording.damage,
         }
-        list.end()
     }
 }
 
-/// `[sample, value]`: a third of the text that an object with names would take.
-struct Pair(SeriesStep);
-
-impl Serialize for Pair {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        let mut pair = serializer.serialize_tuple(2)?;
-        pair.serialize_element(&self.0.sample)?;
-        pair.serialize_element(&self.0.value)?;
-        pair.end()
-    }
+/// `[sample, value]` each: a third of the text that an object with names would take.
+fn write_steps<S: Serializer>(steps: &&Steps, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_seq(steps.iter().map(|step| (step.sample, step.value)))
 }
 
 /// Flushes what was written, or says why it could not be.
@@ -241,14 +223,13 @@ fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{RecordingOutcome, Span, Task, Tick};
 
     fn recording() -> Recording {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
         let series = |name: &str, values: [Option<i64>; 3]| {
             let mut series = Series {
                 schema: Schema { name: name.to_owned(), ..Schema::default() },
-                steps: model::recording::Steps::new(),
+                steps: Steps::new(),
             };
             for (sample, value) in (0..).zip(values) {
                 series.push(sample, value);

@@ -34,4 +34,5 @@ pub use part::Outline;
 pub(crate) use reader::bytes_of_values;
 pub use reader::{MAX_BYTES, MAX_CHANGES, read};
 pub use ring::{MIN_KEEP_BYTES, Ring, SEGMENTS};
+pub(crate) use varint::put as put_varint;
 pub use writer::Writer;

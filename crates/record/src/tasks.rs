@@ -263,7 +263,7 @@ impl Listener {
         }
         let charged = self.is_charged(&charges, before.as_ref());
         let limit_ns = end.received_ns.saturating_sub(self.started_ns);
-        self.kept.add(row::task(&charges, before.as_ref(), limit_ns, charged));
+        self.kept.add(row::task(&charges, before, limit_ns, charged));
     }
 
     /// The rows of the threads that live now.
@@ -288,7 +288,7 @@ impl Listener {
                 let before =
                     self.before.remove(&tid).filter(|before| before.is_same_thread(&charges));
                 let charged = self.is_charged(&charges, before.as_ref());
-                let task = row::task(&charges, before.as_ref(), limit_ns, charged);
+                let task = row::task(&charges, before, limit_ns, charged);
                 rows.push((charges, task));
             }
         }

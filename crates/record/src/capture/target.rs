@@ -7,6 +7,7 @@
 use super::Target;
 use super::sampler::Watched;
 use crate::collect::Scope;
+use crate::process_tree::group_members;
 use crate::tasks::TaskScope;
 use crate::{Error, ErrorKind, Result};
 use machine::mounts::Mount;
@@ -134,7 +135,7 @@ fn command_line(root: &Root, pid: u32) -> Vec<String> {
 }
 
 fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> FoundTarget {
-    let members = members(&directory);
+    let members = group_members(&Root::system(), &directory, MAX_GROUPS);
     let processes = (!members.is_empty()).then_some(members);
     FoundTarget {
         subject: Subject::Group { path, unit },
@@ -204,27 +205,6 @@ fn asked_of_manager(name: &str) -> Option<PathBuf> {
     (output.status.success() && path.len() > 1).then(|| PathBuf::from(path))
 }
 
-/// The processes of a group and of those below it.
-fn members(directory: &Path) -> Vec<u32> {
-    let mut pids = Vec::new();
-    let mut waiting = vec![directory.to_owned()];
-    let mut seen = 0;
-    while let Some(group) = waiting.pop() {
-        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
-        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
-        let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        waiting.extend(groups.map(|entry| entry.path()));
-        seen += 1;
-        if seen >= MAX_GROUPS {
-            break;
-        }
-    }
-    // A process outside of this PID namespace shows as 0.
-    pids.retain(|pid| *pid != 0);
-    pids
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,7 +233,8 @@ mod tests {
         assert_eq!(group(&root, Path::new("../memory/app")), None);
         let (path, _) = unit(&root, "db").unwrap();
         assert_eq!(path, "/system.slice/db.service");
-        assert_eq!(members(&at("/memory/app")), [7, 8]);
+        let members = group_members(&Root::system(), &at("/memory/app"), MAX_GROUPS);
+        assert_eq!(members, [7, 8]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Names follow their customs: base units (seconds, bytes), `_total` for counters, and what
 //! there are several of (disks, areas, groups, processors) as a label.
 
-use super::{Cursor, Exporter, finish};
+use super::{Cursor, Exporter, decimal, finish};
 use crate::Result;
 use model::recording::{Recording, Schema, SeriesKind};
 use std::collections::BTreeMap;
@@ -99,8 +99,7 @@ fn values(text: &mut String, name: &Name, index: usize, recording: &Recording) {
         last = Some(at_ms);
         let value = in_base_unit(value, &series.schema.unit);
         let family = &name.family;
-        let (seconds, rest) = (at_ms / 1000, at_ms % 1000);
-        let _ = writeln!(text, "{family}{suffix}{labels} {value} {seconds}.{rest:03}");
+        let _ = writeln!(text, "{family}{suffix}{labels} {value} {}", decimal(at_ms, 3));
     }
 }
 
@@ -161,8 +160,7 @@ fn in_base_unit(value: i64, unit: &str) -> String {
         return value.to_string();
     }
     let sign = if value < 0 { "-" } else { "" };
-    let ns = value.unsigned_abs();
-    format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+    format!("{sign}{}", decimal(value.unsigned_abs(), 9))
 }
 
 fn escaped(text: &str) -> String {

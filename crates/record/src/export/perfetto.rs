@@ -8,6 +8,7 @@
 
 use super::{Exporter, finish};
 use crate::Result;
+use crate::file::put_varint;
 use model::recording::{Recording, Series, Span};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -168,26 +169,18 @@ struct Message(Vec<u8>);
 
 impl Message {
     fn number(&mut self, field: u32, value: u64) {
-        self.varint(u64::from(field) << 3);
-        self.varint(value);
+        put_varint(&mut self.0, u64::from(field) << 3);
+        put_varint(&mut self.0, value);
     }
 
     fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        self.varint(u64::from(field) << 3 | 2);
-        self.varint(bytes.len() as u64);
+        put_varint(&mut self.0, u64::from(field) << 3 | 2);
+        put_varint(&mut self.0, bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
     fn message(&mut self, field: u32, inner: &Message) {
         self.bytes(field, &inner.0);
-    }
-
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
     }
 }
 

@@ -5,8 +5,9 @@
 //! the recorder removes meanwhile stay in what was read.
 
 use super::joined::{JoinedRecording, newest};
+use super::open::{OpenRecording, open_path};
 use super::reader::MAX_BYTES;
-use super::segments::{nothing_in, open_directory, segments};
+use super::segments::{nothing_in, segments};
 use super::tail::Tail;
 use crate::{Error, ErrorKind, Result};
 use model::recording::Recording;
@@ -39,25 +40,22 @@ impl Follower {
     /// # Errors
     /// [`ErrorKind::NotARecording`] for anything else, and when it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
-        // The type is read before the file is opened: opening a pipe would block.
-        let metadata = path.metadata().map_err(|error| Error::io("open", path, error))?;
-        if metadata.is_dir() {
-            return Self::open_ring(path);
-        }
-        if !metadata.is_file() {
+        let refusal = || {
             let why = "only a file can be followed, or the directory of a flight recorder";
-            return Err(Error::new(ErrorKind::NotARecording, "follow the recording", why).at(path));
+            Error::new(ErrorKind::NotARecording, "follow the recording", why)
+        };
+        match open_path(path, refusal)? {
+            OpenRecording::Ring(directory) => Self::open_ring(directory),
+            OpenRecording::File(file) => {
+                Ok(Self { tail: Tail::new(file, path, MAX_BYTES)?, ring: None })
+            }
         }
-        let file =
-            sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-        Ok(Self { tail: Tail::new(file, path, MAX_BYTES)?, ring: None })
     }
 
-    fn open_ring(path: &Path) -> Result<Self> {
-        let directory = open_directory(path)?;
+    fn open_ring(directory: Directory) -> Result<Self> {
         let all = segments(&directory)?;
         let Some((last, before)) = all.split_last() else {
-            return Err(nothing_in(path, None));
+            return Err(nothing_in(directory.path(), None));
         };
         let tail = tail(&directory, &last.name)?;
         let mut joined = JoinedRecording::new(MAX_BYTES / 2);

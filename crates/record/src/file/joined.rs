@@ -34,15 +34,11 @@ const PART_SHARE: usize = 4;
 /// [`crate::ErrorKind::NotARecording`] for a directory without a segment; others when it cannot be
 /// read.
 pub fn read_ring(path: &Path) -> Result<Recording> {
-    read_ring_within(path, Limits::default())
+    read_closed(&open_directory(path)?, None, Limits::default())
 }
 
-/// As [`read_ring`], within `limits`.
-pub(super) fn read_ring_within(path: &Path, limits: Limits) -> Result<Recording> {
-    read_closed(&open_directory(path)?, None, limits)
-}
-
-/// As [`read_ring_within`]; the segment `own`, the newest, is read by the descriptor that wrote it.
+/// As [`read_ring`], within `limits`; the segment `own`, the newest, is read by the descriptor that
+/// wrote it.
 pub(super) fn read_closed(
     directory: &Directory,
     own: Option<(OsString, File)>,

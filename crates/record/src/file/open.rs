@@ -2,12 +2,15 @@
 //!
 //! The readers of both are below; [`Follower`](super::Follower) opens one that still grows.
 
-use super::joined::read_ring_within;
+use super::joined::read_closed;
 use super::reader::{Limits, MAX_BYTES, not_a_recording, read_within};
+use super::segments::open_directory;
 use crate::{Error, Result};
 use model::recording::Recording;
+use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use sys::directory::Directory;
 
 /// Reads the recording at `path`: a file, or a directory that is a ring of them.
 ///
@@ -24,15 +27,31 @@ pub fn open(path: &Path) -> Result<Recording> {
 /// As [`open`].
 pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
     let limits = Limits { bytes: MAX_BYTES / count.max(1), ..Limits::default() };
+    match open_path(path, || not_a_recording("it is no regular file".to_owned()))? {
+        OpenRecording::Ring(directory) => read_closed(&directory, None, limits),
+        OpenRecording::File(file) => {
+            read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
+        }
+    }
+}
+
+/// What holds a recording.
+pub(super) enum OpenRecording {
+    File(File),
+    /// A directory of segments.
+    Ring(Directory),
+}
+
+/// Opens what is at `path`; anything but a file and a directory is refused.
+pub(super) fn open_path(path: &Path, refusal: impl FnOnce() -> Error) -> Result<OpenRecording> {
     // The type is read before the file is opened: opening a pipe would block.
     let metadata = path.metadata().map_err(|error| Error::io("open", path, error))?;
     if metadata.is_dir() {
-        return read_ring_within(path, limits);
+        return open_directory(path).map(OpenRecording::Ring);
     }
     if !metadata.is_file() {
-        return Err(not_a_recording("it is no regular file".to_owned()).at(path));
+        return Err(refusal().at(path));
     }
-    let file =
-        sys::file::open_input(path).map_err(|error| Error::io("open", path, error.source))?;
-    read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
+    let file = sys::file::open_input(path);
+    file.map(OpenRecording::File).map_err(|error| Error::io("open", path, error.source))
 }

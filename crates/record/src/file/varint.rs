@@ -8,7 +8,7 @@
 const MAX_BYTES: u32 = 10;
 
 /// Appends an unsigned number.
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;

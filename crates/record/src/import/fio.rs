@@ -4,15 +4,31 @@
 //! samples, begin and end. A log has one line for each interval and direction.
 
 use super::bounded::{EACH, each};
-use super::timeline::Timeline;
+use super::timeline::FigureKind::{Growth, Level, Share};
+use super::timeline::{Figure, Timeline};
 use model::recording::Recording;
 use serde_json::Value;
 
 const DIRECTIONS: [&str; 3] = ["read", "write", "trim"];
 
-/// Percentiles that are kept, as fio writes them and as they are named here.
-const PERCENTILES: [(&str, &str); 3] =
-    [("50.000000", "p50_ns"), ("99.000000", "p99_ns"), ("99.900000", "p999_ns")];
+/// Percentiles that are kept.
+const PERCENTILES: [Figure; 3] = [
+    (&["50.000000"], "p50_ns", Level("ns", 1.0)),
+    (&["99.000000"], "p99_ns", Level("ns", 1.0)),
+    (&["99.900000"], "p999_ns", Level("ns", 1.0)),
+];
+
+/// Figures of a disk, over the whole run.
+const DISK: [Figure; 8] = [
+    (&["read_ios"], "reads", Growth("count", 1.0)),
+    (&["write_ios"], "writes", Growth("count", 1.0)),
+    (&["read_merges"], "reads_merged", Growth("count", 1.0)),
+    (&["write_merges"], "writes_merged", Growth("count", 1.0)),
+    (&["read_ticks"], "read_ns", Growth("ns", 1e6)),
+    (&["write_ticks"], "write_ns", Growth("ns", 1e6)),
+    (&["in_queue"], "weighted_ns", Growth("ns", 1e6)),
+    (&["util"], "io_ns", Share(100.0)),
+];
 
 /// The most lines of a log, 150 MB in memory: 70 minutes of one line a millisecond.
 const MAX_LOG_LINES: usize = 4 << 20;
@@ -56,34 +72,14 @@ fn take(timeline: &mut Timeline, job: &Value) {
         if let Some(mean) = part["lat_ns"]["mean"].as_f64() {
             timeline.stood_at(&series("mean_ns"), "ns", mean);
         }
-        for (theirs, ours) in PERCENTILES {
-            if let Some(value) = part["clat_ns"]["percentile"][theirs].as_f64() {
-                timeline.stood_at(&series(ours), "ns", value);
-            }
-        }
+        let percentiles = &part["clat_ns"]["percentile"];
+        timeline.take(&series(""), &PERCENTILES, |theirs| percentiles[theirs].as_f64());
     }
 }
 
 fn take_disk(timeline: &mut Timeline, disk: &Value) {
-    let Some(device) = disk["name"].as_str() else {
-        return;
-    };
-    let counts = [
-        ("read_ios", "reads", "count", 1.0),
-        ("write_ios", "writes", "count", 1.0),
-        ("read_merges", "reads_merged", "count", 1.0),
-        ("write_merges", "writes_merged", "count", 1.0),
-        ("read_ticks", "read_ns", "ns", 1e6),
-        ("write_ticks", "write_ns", "ns", 1e6),
-        ("in_queue", "weighted_ns", "ns", 1e6),
-    ];
-    for (theirs, ours, unit, scale) in counts {
-        if let Some(value) = disk[theirs].as_f64() {
-            timeline.grew(&format!("disk.{device}.{ours}"), unit, value * scale);
-        }
-    }
-    if let Some(busy) = disk["util"].as_f64() {
-        timeline.ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
+    if let Some(device) = disk["name"].as_str() {
+        timeline.take(&format!("disk.{device}."), &DISK, |theirs| disk[theirs].as_f64());
     }
 }
 

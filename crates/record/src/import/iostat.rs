@@ -2,31 +2,36 @@
 //! Both old and new names of columns are understood, and numbers with a comma.
 
 use super::time;
-use super::timeline::Timeline;
+use super::timeline::FigureKind::{Rate, Share};
+use super::timeline::{Figure, ReportClock, Timeline};
 use model::recording::Recording;
 use std::time::Duration;
 
-/// A column of rates of a device: its names in old and new versions, ours, and its scale.
-const RATES: [(&[&str], &str, &str, f64); 9] = [
-    (&["r/s"], "reads", "count", 1.0),
-    (&["w/s"], "writes", "count", 1.0),
-    (&["tps"], "transfers", "count", 1.0),
-    (&["rkB/s", "kB_read/s"], "read_bytes", "bytes", 1024.0),
-    (&["wkB/s", "kB_wrtn/s"], "write_bytes", "bytes", 1024.0),
-    (&["rMB/s", "MB_read/s"], "read_bytes", "bytes", 1048576.0),
-    (&["wMB/s", "MB_wrtn/s"], "write_bytes", "bytes", 1048576.0),
-    (&["rrqm/s"], "reads_merged", "count", 1.0),
-    (&["wrqm/s"], "writes_merged", "count", 1.0),
+/// The columns of a device.
+const DEVICE: [Figure; 9] = [
+    (&["r/s"], "reads", Rate("count", 1.0)),
+    (&["w/s"], "writes", Rate("count", 1.0)),
+    (&["tps"], "transfers", Rate("count", 1.0)),
+    (&["rkB/s", "kB_read/s"], "read_bytes", Rate("bytes", 1024.0)),
+    (&["wkB/s", "kB_wrtn/s"], "write_bytes", Rate("bytes", 1024.0)),
+    (&["rMB/s", "MB_read/s"], "read_bytes", Rate("bytes", 1048576.0)),
+    (&["wMB/s", "MB_wrtn/s"], "write_bytes", Rate("bytes", 1048576.0)),
+    (&["rrqm/s"], "reads_merged", Rate("count", 1.0)),
+    (&["wrqm/s"], "writes_merged", Rate("count", 1.0)),
 ];
 
-/// The words over the processor line, and ours.
-const SHARES: [(&str, &str); 6] = [
-    ("%user", "stat.cpu.user_ns"),
-    ("%nice", "stat.cpu.nice_ns"),
-    ("%system", "stat.cpu.system_ns"),
-    ("%iowait", "stat.cpu.iowait_ns"),
-    ("%steal", "stat.cpu.steal_ns"),
-    ("%idle", "stat.cpu.idle_ns"),
+/// How busy a device was: per cent, and the mean length of its queue.
+const DEVICE_USE: [Figure; 2] =
+    [(&["%util"], "io_ns", Share(100.0)), (&["aqu-sz", "avgqu-sz"], "weighted_ns", Share(1.0))];
+
+/// The words over the processor line, in per cent.
+const PROCESSORS: [Figure; 6] = [
+    (&["%user"], "user_ns", Share(100.0)),
+    (&["%nice"], "nice_ns", Share(100.0)),
+    (&["%system"], "system_ns", Share(100.0)),
+    (&["%iowait"], "iowait_ns", Share(100.0)),
+    (&["%steal"], "steal_ns", Share(100.0)),
+    (&["%idle"], "idle_ns", Share(100.0)),
 ];
 
 /// Where a line stands.
@@ -40,7 +45,7 @@ enum Section<'a> {
 
 /// Reads the text; without time stamps a report is `interval` long, else a second.
 pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String> {
-    let mut reports = Reports::new(interval.unwrap_or(Duration::from_secs(1)));
+    let mut reports = Reports::new(interval);
     let mut section = Section::Nowhere;
     let mut stamp = None;
     for line in text.lines() {
@@ -74,21 +79,17 @@ pub fn read(text: &str, interval: Option<Duration>) -> Result<Recording, String>
 
 struct Reports {
     timeline: Timeline,
-    interval: Duration,
-    count: u64,
-    first_s: Option<u64>,
+    clock: ReportClock,
     cpus: f64,
     is_taken: bool,
     has_begun_by_processors: bool,
 }
 
 impl Reports {
-    fn new(interval: Duration) -> Self {
+    fn new(interval: Option<Duration>) -> Self {
         Self {
             timeline: Timeline::new("iostat"),
-            interval,
-            count: 0,
-            first_s: None,
+            clock: ReportClock::new(interval),
             cpus: 1.0,
             is_taken: false,
             has_begun_by_processors: false,
@@ -105,30 +106,14 @@ impl Reports {
     }
 
     fn begin(&mut self, stamp_s: Option<u64>) {
-        let at_ns = match (stamp_s, self.first_s) {
-            (Some(now), Some(first)) => now.saturating_sub(first).saturating_mul(1_000_000_000),
-            _ => {
-                let interval_ns = u64::try_from(self.interval.as_nanos()).unwrap_or(u64::MAX);
-                self.count.saturating_mul(interval_ns)
-            }
-        };
-        if self.count == 0 {
-            self.first_s = stamp_s;
-            let started_ns = stamp_s.unwrap_or(0).saturating_mul(1_000_000_000);
-            self.timeline.facts().started_unix_ns = started_ns;
-        }
-        self.count += 1;
-        self.is_taken = self.count > 1 && self.timeline.report(at_ns);
+        self.is_taken = self.clock.report(&mut self.timeline, stamp_s);
     }
 
     fn take_processors(&mut self, names: &[&str], words: &[&str]) {
-        if !self.is_taken {
-            return;
-        }
-        for (name, ours) in SHARES {
-            if let Some(share) = number(names, words, name) {
-                self.timeline.ran_for(ours, share / 100.0 * self.cpus);
-            }
+        if self.is_taken {
+            let cpus = self.cpus;
+            let share = |name: &str| Some(number(names, words, name)? * cpus);
+            self.timeline.take("stat.cpu.", &PROCESSORS, share);
         }
     }
 
@@ -136,28 +121,17 @@ impl Reports {
         let Some(device) = words.first().filter(|_| self.is_taken) else {
             return;
         };
-        for (theirs, ours, unit, scale) in RATES {
-            if let Some(value) = theirs.iter().find_map(|name| number(names, words, name)) {
-                let series = format!("disk.{device}.{ours}");
-                self.timeline.ran_at(&series, unit, value * scale);
-            }
-        }
+        let prefix = format!("disk.{device}.");
+        let value = |name: &str| number(names, words, name);
+        self.timeline.take(&prefix, &DEVICE, value);
         for (requests, wait, ours) in
             [("r/s", "r_await", "read_ns"), ("w/s", "w_await", "write_ns")]
         {
-            let requests = number(names, words, requests);
-            if let (Some(requests), Some(wait)) = (requests, number(names, words, wait)) {
-                let series = format!("disk.{device}.{ours}");
-                self.timeline.ran_at(&series, "ns", requests * wait * 1e6);
+            if let (Some(requests), Some(wait)) = (value(requests), value(wait)) {
+                self.timeline.ran_at(&format!("{prefix}{ours}"), "ns", requests * wait * 1e6);
             }
         }
-        if let Some(busy) = number(names, words, "%util") {
-            self.timeline.ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
-        }
-        let queue = number(names, words, "aqu-sz").or_else(|| number(names, words, "avgqu-sz"));
-        if let Some(queue) = queue {
-            self.timeline.ran_for(&format!("disk.{device}.weighted_ns"), queue);
-        }
+        self.timeline.take(&prefix, &DEVICE_USE, value);
     }
 }
 

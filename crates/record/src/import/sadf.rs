@@ -3,68 +3,64 @@
 
 use super::bounded::{EACH, FIRST, each};
 use super::time;
-use super::timeline::Timeline;
+use super::timeline::FigureKind::{Level, Rate, Share};
+use super::timeline::{Figure, Timeline};
 use model::recording::Recording;
 use serde_json::Value;
 
-/// Rates: where they stand in a report, ours, the unit, the scale.
-const RATES: [(&str, &str, &str, f64); 11] = [
-    ("/process-and-context-switch/proc", "stat.processes", "count", 1.0),
-    ("/process-and-context-switch/cswch", "stat.ctxt", "count", 1.0),
-    ("/swap-pages/pswpin", "vmstat.pswpin", "pages", 1.0),
-    ("/swap-pages/pswpout", "vmstat.pswpout", "pages", 1.0),
-    ("/paging/pgpgin", "vmstat.pgpgin", "count", 1.0),
-    ("/paging/pgpgout", "vmstat.pgpgout", "count", 1.0),
-    ("/paging/fault", "vmstat.pgfault", "count", 1.0),
-    ("/paging/majflt", "vmstat.pgmajfault", "count", 1.0),
-    ("/paging/pgfree", "vmstat.pgfree", "pages", 1.0),
-    ("/paging/pgscank", "vmstat.pgscan_kswapd", "pages", 1.0),
-    ("/paging/pgscand", "vmstat.pgscan_direct", "pages", 1.0),
-];
-
-/// Levels. Sizes are in KiB.
-const LEVELS: [(&str, &str, &str, f64); 13] = [
-    ("/memory/memfree", "meminfo.MemFree", "bytes", 1024.0),
-    ("/memory/avail", "meminfo.MemAvailable", "bytes", 1024.0),
-    ("/memory/buffers", "meminfo.Buffers", "bytes", 1024.0),
-    ("/memory/cached", "meminfo.Cached", "bytes", 1024.0),
-    ("/memory/active", "meminfo.Active", "bytes", 1024.0),
-    ("/memory/inactive", "meminfo.Inactive", "bytes", 1024.0),
-    ("/memory/dirty", "meminfo.Dirty", "bytes", 1024.0),
-    ("/memory/anonpg", "meminfo.AnonPages", "bytes", 1024.0),
-    ("/memory/slab", "meminfo.Slab", "bytes", 1024.0),
-    ("/memory/swpfree", "meminfo.SwapFree", "bytes", 1024.0),
-    ("/memory/swpused", "meminfo.SwapUsed", "bytes", 1024.0),
-    ("/queue/runq-sz", "stat.procs_running", "count", 1.0),
-    ("/queue/blocked", "stat.procs_blocked", "count", 1.0),
+/// Rates, levels, and shares of the report's time in per cent, by where they are in a report.
+/// Sizes are in KiB.
+const REPORT: [Figure; 29] = [
+    (&["/process-and-context-switch/proc"], "stat.processes", Rate("count", 1.0)),
+    (&["/process-and-context-switch/cswch"], "stat.ctxt", Rate("count", 1.0)),
+    (&["/swap-pages/pswpin"], "vmstat.pswpin", Rate("pages", 1.0)),
+    (&["/swap-pages/pswpout"], "vmstat.pswpout", Rate("pages", 1.0)),
+    (&["/paging/pgpgin"], "vmstat.pgpgin", Rate("count", 1.0)),
+    (&["/paging/pgpgout"], "vmstat.pgpgout", Rate("count", 1.0)),
+    (&["/paging/fault"], "vmstat.pgfault", Rate("count", 1.0)),
+    (&["/paging/majflt"], "vmstat.pgmajfault", Rate("count", 1.0)),
+    (&["/paging/pgfree"], "vmstat.pgfree", Rate("pages", 1.0)),
+    (&["/paging/pgscank"], "vmstat.pgscan_kswapd", Rate("pages", 1.0)),
+    (&["/paging/pgscand"], "vmstat.pgscan_direct", Rate("pages", 1.0)),
+    (&["/memory/memfree"], "meminfo.MemFree", Level("bytes", 1024.0)),
+    (&["/memory/avail"], "meminfo.MemAvailable", Level("bytes", 1024.0)),
+    (&["/memory/buffers"], "meminfo.Buffers", Level("bytes", 1024.0)),
+    (&["/memory/cached"], "meminfo.Cached", Level("bytes", 1024.0)),
+    (&["/memory/active"], "meminfo.Active", Level("bytes", 1024.0)),
+    (&["/memory/inactive"], "meminfo.Inactive", Level("bytes", 1024.0)),
+    (&["/memory/dirty"], "meminfo.Dirty", Level("bytes", 1024.0)),
+    (&["/memory/anonpg"], "meminfo.AnonPages", Level("bytes", 1024.0)),
+    (&["/memory/slab"], "meminfo.Slab", Level("bytes", 1024.0)),
+    (&["/memory/swpfree"], "meminfo.SwapFree", Level("bytes", 1024.0)),
+    (&["/memory/swpused"], "meminfo.SwapUsed", Level("bytes", 1024.0)),
+    (&["/queue/runq-sz"], "stat.procs_running", Level("count", 1.0)),
+    (&["/queue/blocked"], "stat.procs_blocked", Level("count", 1.0)),
+    (&["/psi/psi-cpu/some_avg"], "pressure.cpu.some_ns", Share(100.0)),
+    (&["/psi/psi-io/some_avg"], "pressure.io.some_ns", Share(100.0)),
+    (&["/psi/psi-io/full_avg"], "pressure.io.full_ns", Share(100.0)),
+    (&["/psi/psi-mem/some_avg"], "pressure.memory.some_ns", Share(100.0)),
+    (&["/psi/psi-mem/full_avg"], "pressure.memory.full_ns", Share(100.0)),
 ];
 
 /// Shares of processors, in per cent; names of the short and of the long report.
-const SHARES: [(&[&str], &str); 8] = [
-    (&["user", "usr"], "user_ns"),
-    (&["nice"], "nice_ns"),
-    (&["system", "sys"], "system_ns"),
-    (&["iowait"], "iowait_ns"),
-    (&["steal"], "steal_ns"),
-    (&["irq"], "irq_ns"),
-    (&["soft"], "softirq_ns"),
-    (&["idle"], "idle_ns"),
+const PROCESSOR: [Figure; 8] = [
+    (&["user", "usr"], "user_ns", Share(100.0)),
+    (&["nice"], "nice_ns", Share(100.0)),
+    (&["system", "sys"], "system_ns", Share(100.0)),
+    (&["iowait"], "iowait_ns", Share(100.0)),
+    (&["steal"], "steal_ns", Share(100.0)),
+    (&["irq"], "irq_ns", Share(100.0)),
+    (&["soft"], "softirq_ns", Share(100.0)),
+    (&["idle"], "idle_ns", Share(100.0)),
 ];
 
-/// Shares of the report's time, in per cent.
-const PRESSURE: [(&str, &str); 5] = [
-    ("/psi/psi-cpu/some_avg", "pressure.cpu.some_ns"),
-    ("/psi/psi-io/some_avg", "pressure.io.some_ns"),
-    ("/psi/psi-io/full_avg", "pressure.io.full_ns"),
-    ("/psi/psi-mem/some_avg", "pressure.memory.some_ns"),
-    ("/psi/psi-mem/full_avg", "pressure.memory.full_ns"),
-];
-
-/// Rates of a disk, from `sar -d`.
-const DISK: [(&str, &str, &str, f64); 3] = [
-    ("tps", "transfers", "count", 1.0),
-    ("rkB", "read_bytes", "bytes", 1024.0),
-    ("wkB", "write_bytes", "bytes", 1024.0),
+/// Figures of a disk, from `sar -d`.
+const DISK: [Figure; 5] = [
+    (&["tps"], "transfers", Rate("count", 1.0)),
+    (&["rkB"], "read_bytes", Rate("bytes", 1024.0)),
+    (&["wkB"], "write_bytes", Rate("bytes", 1024.0)),
+    (&["util-percent"], "io_ns", Share(100.0)),
+    (&["aqu-sz"], "weighted_ns", Share(1.0)),
 ];
 
 /// Where the one host is.
@@ -104,49 +100,19 @@ fn when(stamp: &Value) -> Option<u64> {
 }
 
 fn take(timeline: &mut Timeline, report: &Value, cpus: f64) {
-    let figure = |path: &str| report.pointer(path).and_then(Value::as_f64);
-    for (path, ours, unit, scale) in RATES {
-        if let Some(value) = figure(path) {
-            timeline.ran_at(ours, unit, value * scale);
-        }
-    }
-    for (path, ours, unit, scale) in LEVELS {
-        if let Some(value) = figure(path) {
-            timeline.stood_at(ours, unit, value * scale);
-        }
-    }
-    for (path, ours) in PRESSURE {
-        if let Some(share) = figure(path) {
-            timeline.ran_for(ours, share / 100.0);
-        }
-    }
+    timeline.take("", &REPORT, |path| report.pointer(path).and_then(Value::as_f64));
     for cpu in list(report, "cpu-load") {
         let (name, count) = match cpu["cpu"].as_str() {
             Some("all") => ("cpu".to_owned(), cpus),
             Some(number) => (format!("cpu{number}"), 1.0),
             None => continue,
         };
-        for (theirs, ours) in SHARES {
-            let share = theirs.iter().find_map(|name| cpu[*name].as_f64());
-            if let Some(share) = share {
-                timeline.ran_for(&format!("stat.{name}.{ours}"), share / 100.0 * count);
-            }
-        }
+        let share = |theirs: &str| Some(cpu[theirs].as_f64()? * count);
+        timeline.take(&format!("stat.{name}."), &PROCESSOR, share);
     }
     for disk in list(report, "disk") {
-        let Some(device) = disk["disk-device"].as_str() else {
-            continue;
-        };
-        for (theirs, ours, unit, scale) in DISK {
-            if let Some(value) = disk[theirs].as_f64() {
-                timeline.ran_at(&format!("disk.{device}.{ours}"), unit, value * scale);
-            }
-        }
-        if let Some(busy) = disk["util-percent"].as_f64() {
-            timeline.ran_for(&format!("disk.{device}.io_ns"), busy / 100.0);
-        }
-        if let Some(queue) = disk["aqu-sz"].as_f64() {
-            timeline.ran_for(&format!("disk.{device}.weighted_ns"), queue);
+        if let Some(device) = disk["disk-device"].as_str() {
+            timeline.take(&format!("disk.{device}."), &DISK, |theirs| disk[theirs].as_f64());
         }
     }
 }

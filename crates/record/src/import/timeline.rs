@@ -1,13 +1,14 @@
 //! A recording that grows report by report: growths and levels of an interval in, counters
 //! and gauges out.
 
+use crate::file::bytes_of_values;
+use crate::registry::MAX_SERIES;
+use model::duration::SECOND_NS;
 use model::recording::{
     Facts, Recording, RecordingOutcome, Schema, Series, SeriesKind, SourceState, Span, Tick,
 };
 use std::collections::HashMap;
-
-use crate::file::bytes_of_values;
-use crate::registry::MAX_SERIES;
+use std::time::Duration;
 
 /// Sights that no report of another tool opens.
 const CLOSED: [&str; 6] = [
@@ -30,6 +31,54 @@ const COUNT_EVERY: usize = 1 << 20;
 
 /// A longer name is not that of a device: its values are left out.
 const MAX_NAME_BYTES: usize = 255;
+
+/// What a tool calls a figure in its versions, what it is called here, and what it says.
+pub type Figure = (&'static [&'static str], &'static str, FigureKind);
+
+/// What a figure says of its report: unit, and what one of the tool's is in it.
+#[derive(Clone, Copy, Debug)]
+pub enum FigureKind {
+    /// How much a counter grew.
+    Growth(&'static str, f64),
+    /// How much a counter grew in each second.
+    Rate(&'static str, f64),
+    /// Where a level stood at the end.
+    Level(&'static str, f64),
+    /// For which share of the time a clock ran, and what is the whole of it: 100 for per cent.
+    Share(f64),
+}
+
+/// When the reports of a text end: by their time stamps, else one interval after the other. The
+/// first one is an average since the machine's start and is left out.
+pub struct ReportClock {
+    interval_ns: u64,
+    count: u64,
+    first_s: Option<u64>,
+}
+
+impl ReportClock {
+    /// Without time stamps a report is `interval` long, else a second.
+    pub fn new(interval: Option<Duration>) -> Self {
+        let interval = interval.unwrap_or(Duration::from_secs(1));
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
+        Self { interval_ns, count: 0, first_s: None }
+    }
+
+    /// Begins a report with this time stamp; whether it is taken.
+    pub fn report(&mut self, timeline: &mut Timeline, stamp_s: Option<u64>) -> bool {
+        if self.count == 0 {
+            self.first_s = stamp_s;
+            let started_ns = stamp_s.unwrap_or(0).saturating_mul(SECOND_NS);
+            timeline.facts().started_unix_ns = started_ns;
+        }
+        let at_ns = match (stamp_s, self.first_s) {
+            (Some(now), Some(first)) => now.saturating_sub(first).saturating_mul(SECOND_NS),
+            _ => self.count.saturating_mul(self.interval_ns),
+        };
+        self.count += 1;
+        self.count > 1 && timeline.report(at_ns)
+    }
+}
 
 /// A recording while it is made.
 pub struct Timeline {
@@ -95,6 +144,22 @@ impl Timeline {
         match self.recording.ticks.as_slice() {
             [.., before, last] => last.at_ns - before.at_ns,
             _ => 0,
+        }
+    }
+
+    /// Takes those of `figures` that the report has; `prefix` stands before their names here.
+    pub fn take(&mut self, prefix: &str, figures: &[Figure], value: impl Fn(&str) -> Option<f64>) {
+        for (theirs, ours, kind) in figures {
+            let Some(value) = theirs.iter().find_map(|name| value(name)) else {
+                continue;
+            };
+            let name = format!("{prefix}{ours}");
+            match *kind {
+                FigureKind::Growth(unit, scale) => self.grew(&name, unit, value * scale),
+                FigureKind::Rate(unit, scale) => self.ran_at(&name, unit, value * scale),
+                FigureKind::Level(unit, scale) => self.stood_at(&name, unit, value * scale),
+                FigureKind::Share(whole) => self.ran_for(&name, value / whole),
+            }
         }
     }
 

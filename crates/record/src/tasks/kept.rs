@@ -3,6 +3,7 @@
 //! A command with 10,000 children does not make 10,000 rows. The longest lives keep a row
 //! of their own, so that the main program is never summed up with its helpers.
 
+use super::row::{counters, delays};
 use model::recording::{Delay, Task, TaskSource};
 use std::collections::BTreeMap;
 
@@ -63,7 +64,7 @@ impl Kept {
                 OTHERS.clone_into(&mut key.0);
             }
             match self.sums.get_mut(&key) {
-                Some(sum) => add(sum, &task),
+                Some(sum) => add(sum, task),
                 None => {
                     let (pid, tid, ppid) = (0, 0, 0);
                     let comm = key.0.clone();
@@ -76,40 +77,15 @@ impl Kept {
 }
 
 /// Adds a row to a sum.
-fn add(sum: &mut Task, task: &Task) {
+fn add(sum: &mut Task, mut task: Task) {
     sum.threads += task.threads;
-    let counters = [
-        (&mut sum.alive_ns, task.alive_ns),
-        (&mut sum.run_ns, task.run_ns),
-        (&mut sum.user_ns, task.user_ns),
-        (&mut sum.system_ns, task.system_ns),
-        (&mut sum.minor_faults, task.minor_faults),
-        (&mut sum.major_faults, task.major_faults),
-        (&mut sum.read_bytes, task.read_bytes),
-        (&mut sum.write_bytes, task.write_bytes),
-        (&mut sum.read_chars, task.read_chars),
-        (&mut sum.write_chars, task.write_chars),
-        (&mut sum.read_calls, task.read_calls),
-        (&mut sum.write_calls, task.write_calls),
-        (&mut sum.voluntary_switches, task.voluntary_switches),
-        (&mut sum.involuntary_switches, task.involuntary_switches),
-    ];
-    for (total, value) in counters {
-        *total = total.saturating_add(value);
+    for (total, value) in counters(sum).into_iter().zip(counters(&mut task)) {
+        *total = total.saturating_add(*value);
     }
     sum.queue = sum_of(sum.queue, task.queue);
-    let delays = [
-        (&mut sum.block_io, task.block_io),
-        (&mut sum.swap_in, task.swap_in),
-        (&mut sum.reclaim, task.reclaim),
-        (&mut sum.thrash, task.thrash),
-        (&mut sum.compact, task.compact),
-        (&mut sum.copy_on_write, task.copy_on_write),
-        (&mut sum.interrupts, task.interrupts),
-    ];
-    for (total, value) in delays {
+    for (total, value) in delays(sum).into_iter().zip(delays(&mut task)) {
         // What one of them does not know is not known of the sum.
-        *total = total.zip(value).map(|(total, value)| sum_of(total, value));
+        *total = total.zip(*value).map(|(total, value)| sum_of(total, value));
     }
 }
 

@@ -134,14 +134,15 @@ pub(super) fn was_charged(stats: &Stats) -> bool {
 
 /// The row of a thread: what came since `before`, at most `limit_ns` of life. Where the
 /// thread was not `charged`, the delays that were not counted are absent.
-pub(super) fn task(now: &Charges, before: Option<&Charges>, limit_ns: u64, charged: bool) -> Task {
+pub(super) fn task(now: &Charges, before: Option<Charges>, limit_ns: u64, charged: bool) -> Task {
+    let ran_before = before.is_some();
     let mut row = difference(now, before, limit_ns, charged);
-    if before.is_none() && row.source == TaskSource::Exit && row.voluntary_switches == 0 {
+    if !ran_before && row.source == TaskSource::Exit && row.voluntary_switches == 0 {
         // It never slept, so what is neither run nor queue is the last stretch.
         let last_ns = row.alive_ns.saturating_sub(row.run_ns).saturating_sub(row.queue.total_ns);
         row.run_ns += last_ns.min(LAST_STRETCH_MAX_NS);
     }
-    if before.is_some() {
+    if ran_before {
         // A stretch that was under way at the first look is charged when it ends, so part
         // of it may be of before.
         row.run_ns = row.run_ns.min(row.alive_ns);
@@ -151,45 +152,53 @@ pub(super) fn task(now: &Charges, before: Option<&Charges>, limit_ns: u64, charg
 }
 
 /// The totals now without those of before.
-fn difference(now: &Charges, before: Option<&Charges>, limit_ns: u64, charged: bool) -> Task {
-    let nothing = Task::default();
-    let old = before.map_or(&nothing, |before| &before.totals);
-    let new = &now.totals;
-    let known = |value: Option<Delay>, old: Option<Delay>| {
-        value
-            .filter(|_| charged)
-            .map(|value| since(value, old.unwrap_or_default(), before.is_some()))
-    };
-    Task {
-        pid: new.pid,
-        tid: new.tid,
-        ppid: new.ppid,
-        comm: new.comm.clone(),
-        threads: 1,
-        source: new.source,
-        alive_ns: new.alive_ns.saturating_sub(old.alive_ns).min(limit_ns),
-        run_ns: new.run_ns.saturating_sub(old.run_ns),
-        user_ns: new.user_ns.saturating_sub(old.user_ns),
-        system_ns: new.system_ns.saturating_sub(old.system_ns),
-        queue: since(new.queue, old.queue, before.is_some()),
-        block_io: known(new.block_io, old.block_io),
-        swap_in: known(new.swap_in, old.swap_in),
-        reclaim: known(new.reclaim, old.reclaim),
-        thrash: known(new.thrash, old.thrash),
-        compact: known(new.compact, old.compact),
-        copy_on_write: known(new.copy_on_write, old.copy_on_write),
-        interrupts: known(new.interrupts, old.interrupts),
-        minor_faults: new.minor_faults.saturating_sub(old.minor_faults),
-        major_faults: new.major_faults.saturating_sub(old.major_faults),
-        read_bytes: new.read_bytes.saturating_sub(old.read_bytes),
-        write_bytes: new.write_bytes.saturating_sub(old.write_bytes),
-        read_chars: new.read_chars.saturating_sub(old.read_chars),
-        write_chars: new.write_chars.saturating_sub(old.write_chars),
-        read_calls: new.read_calls.saturating_sub(old.read_calls),
-        write_calls: new.write_calls.saturating_sub(old.write_calls),
-        voluntary_switches: new.voluntary_switches.saturating_sub(old.voluntary_switches),
-        involuntary_switches: new.involuntary_switches.saturating_sub(old.involuntary_switches),
+fn difference(now: &Charges, before: Option<Charges>, limit_ns: u64, charged: bool) -> Task {
+    let mut row = now.totals.clone();
+    let ran_before = before.is_some();
+    let mut old = before.map(|before| before.totals).unwrap_or_default();
+    for (value, old) in counters(&mut row).into_iter().zip(counters(&mut old)) {
+        *value = value.saturating_sub(*old);
     }
+    row.alive_ns = row.alive_ns.min(limit_ns);
+    row.queue = since(row.queue, old.queue, ran_before);
+    for (value, old) in delays(&mut row).into_iter().zip(delays(&mut old)) {
+        let known = value.filter(|_| charged);
+        *value = known.map(|value| since(value, old.unwrap_or_default(), ran_before));
+    }
+    row
+}
+
+/// What a row counts and only grows.
+pub(super) fn counters(task: &mut Task) -> [&mut u64; 14] {
+    [
+        &mut task.alive_ns,
+        &mut task.run_ns,
+        &mut task.user_ns,
+        &mut task.system_ns,
+        &mut task.minor_faults,
+        &mut task.major_faults,
+        &mut task.read_bytes,
+        &mut task.write_bytes,
+        &mut task.read_chars,
+        &mut task.write_chars,
+        &mut task.read_calls,
+        &mut task.write_calls,
+        &mut task.voluntary_switches,
+        &mut task.involuntary_switches,
+    ]
+}
+
+/// The delays that a kernel, or a thread that was not charged, may lack.
+pub(super) fn delays(task: &mut Task) -> [&mut Option<Delay>; 7] {
+    [
+        &mut task.block_io,
+        &mut task.swap_in,
+        &mut task.reclaim,
+        &mut task.thrash,
+        &mut task.compact,
+        &mut task.copy_on_write,
+        &mut task.interrupts,
+    ]
 }
 
 /// What came to a delay; its longest wait only if that is known to be of this time.
@@ -228,14 +237,14 @@ mod tests {
     fn what_was_charged_before_is_subtracted() {
         let old = charges(&stats(1000, 300, (2, 80, 70)));
         let new = charges(&stats(1500, 400, (3, 100, 70)));
-        let row = task(&new, Some(&old), 10_000, true);
+        let row = task(&new, Some(old.clone()), 10_000, true);
         assert_eq!((row.pid, row.alive_ns, row.run_ns), (4, 500, 100));
         let block_io = row.block_io.unwrap();
         assert_eq!((block_io.count, block_io.total_ns), (1, 20));
         assert_eq!(block_io.max_ns, None, "the longest was before");
         assert_eq!(row.swap_in.unwrap(), Delay::default());
         let new = charges(&stats(1500, 400, (3, 200, 90)));
-        let row = task(&new, Some(&old), 10_000, true);
+        let row = task(&new, Some(old.clone()), 10_000, true);
         assert_eq!(row.block_io.unwrap().max_ns, Some(90));
     }
 
@@ -258,7 +267,7 @@ mod tests {
         let mut new = stats(1500, 600, (0, 0, 0));
         old.queue.total_ns = 100;
         new.queue.total_ns = 400;
-        let row = task(&charges(&new), Some(&charges(&old)), 10_000, true);
+        let row = task(&charges(&new), Some(charges(&old)), 10_000, true);
         assert_eq!((row.alive_ns, row.run_ns), (500, 300));
         assert_eq!(row.queue.total_ns, 200);
     }

@@ -7,6 +7,7 @@
 
 use super::text::{self, FILE_BYTES, Stat};
 use crate::collect::Scope;
+use crate::process_tree::{group_members, numbers};
 use machine::{ProcFile, Root};
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 const FEW: u64 = 64;
 /// Numbers of ended processes that are remembered.
 const MAX_EVER: usize = 8_192;
-/// How deep groups below a group are followed.
-const MAX_DEPTH: usize = 16;
 /// Groups below a group that are looked into.
 const MAX_GROUPS: usize = 1_024;
 
@@ -81,7 +80,7 @@ impl ProcessFinder {
             return Vec::new();
         }
         let mut found = match self.rule.group() {
-            Some(group) => self.group_members(group),
+            Some(group) => group_members(&self.root, group, MAX_GROUPS),
             None => Vec::new(),
         };
         if !matches!(self.rule, Rule::Group(_)) {
@@ -184,34 +183,9 @@ impl ProcessFinder {
     }
 
     fn all(&self) -> Vec<u32> {
-        let entries = std::fs::read_dir(self.root.path("/proc"));
-        let parsed = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
-        let entries = entries.into_iter().flatten().flatten();
-        let mut numbers: Vec<u32> = entries.filter_map(parsed).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    fn group_members(&self, group: &Path) -> Vec<u32> {
-        let mut members = Vec::new();
-        let mut groups = vec![(group.to_owned(), 0)];
-        let mut looked = 0;
-        while let Some((directory, depth)) = groups.pop() {
-            let list = self.root.read(directory.join("cgroup.procs"));
-            let parsed = |line: &str| line.trim().parse::<u32>().ok();
-            members.extend(list.unwrap_or_default().lines().filter_map(parsed));
-            looked += 1;
-            if depth == MAX_DEPTH || looked == MAX_GROUPS {
-                continue;
-            }
-            let entries = std::fs::read_dir(self.root.path(&directory));
-            for entry in entries.into_iter().flatten().flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    groups.push((directory.join(entry.file_name()), depth + 1));
-                }
-            }
-        }
-        members
+        let mut all: Vec<u32> = numbers(&self.root.path("/proc")).collect();
+        all.sort_unstable();
+        all
     }
 
     /// "0.65 0.53 0.46 2/95 18373": the number that was given out last.

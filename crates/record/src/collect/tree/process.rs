@@ -5,6 +5,7 @@
 //! thread did not run since the last sample, only `schedstat` is read.
 
 use super::text::{self, FILE_BYTES, IO_FIGURES, Stat};
+use crate::process_tree::numbers;
 use model::duration::CLOCK_TICK_NS;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -241,11 +242,7 @@ impl Process {
 
     /// Finds new threads, and adds up those that ended.
     fn list_threads(&mut self) {
-        let entries = std::fs::read_dir(self.directory.join("task"));
-        let listed = entries.into_iter().flatten().filter_map(|entry| {
-            let name = entry.ok()?.file_name();
-            name.to_str()?.parse::<u32>().ok()
-        });
+        let listed = numbers(&self.directory.join("task"));
         let mut numbers: Vec<u32> = listed.take(MAX_THREADS).collect();
         // The main thread is always there, also where the threads cannot be listed.
         numbers.push(self.number);
