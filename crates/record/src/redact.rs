@@ -140,8 +140,8 @@ fn facts(facts: &mut Facts, names: &mut StandIns) -> Option<String> {
 fn command_line(argv: &mut [String], names: &mut StandIns) -> Option<String> {
     let (first, rest) = argv.split_first_mut()?;
     let word = first.split_whitespace().next().unwrap_or_default();
-    let base = word.rsplit('/').next().unwrap_or_default();
-    let base = base.trim_end_matches(':').to_owned();
+    let file = word.rsplit('/').next().unwrap_or_default();
+    let base = file.trim_end_matches(':').to_owned();
     if *first != base {
         names.stand_in("/path-", first);
         let text = first.clone();

@@ -3,7 +3,6 @@
 //!
 //! Read once at the start. What this machine does not have is left out.
 
-use super::swaps::area_name;
 use machine::{Root, block, memory, mounts, swap};
 use model::recording::{DeviceFacts, DeviceKind, Facts, MountFacts, SourceState};
 
@@ -111,6 +110,13 @@ fn mounts(root: &Root) -> Vec<MountFacts> {
     };
     let all = mounts::read(root).into_iter();
     all.filter_map(describe).take(MAX_MOUNTS).collect()
+}
+
+/// The name of the area at this path, as /proc/swaps prints it: its device, or the last part of a
+/// swap file's path, so that no directory's name gets into a recording.
+pub(super) fn area_name(path: &str) -> &str {
+    let name = path.strip_prefix("/dev/").or_else(|| path.rsplit('/').next());
+    name.filter(|name| !name.is_empty()).unwrap_or(path)
 }
 
 /// The area's name as in its series, then the name of the device behind it, if it is known.

@@ -288,8 +288,8 @@ impl DecodedRows for Reading {
     fn step(&mut self, column: usize, row: usize, value: i64) -> std::result::Result<(), String> {
         self.changes += 1;
         self.uncounted += 1;
-        let sample = self.thinning.place(self.before_chunk + row as u64);
-        let sample = sample.ok_or("it has too many samples")?;
+        let place = self.thinning.place(self.before_chunk + row as u64);
+        let sample = place.ok_or("it has too many samples")?;
         if let Some(series) = self.recording.series.get_mut(column) {
             series.push(sample, (value != ABSENT).then_some(value));
         }

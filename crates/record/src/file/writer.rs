@@ -105,8 +105,8 @@ impl<W: Write> Writer<W> {
     /// When the sink refuses; the recording stays readable up to the last whole chunk.
     pub fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         self.check_open()?;
-        let values = row.values();
-        let values = &values[..values.len().min(schemas.len())];
+        let with_schema = row.values().len().min(schemas.len());
+        let values = &row.values()[..with_schema];
         if self.held.cells_with(values.len()) > MAX_CELLS {
             self.flush()?;
         }

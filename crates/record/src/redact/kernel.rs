@@ -35,9 +35,9 @@ pub(super) struct Vocabulary(HashSet<String>);
 impl Vocabulary {
     /// The words of a recording's series and of the recorder.
     pub(super) fn of(recording: &Recording) -> Self {
-        let series = recording.series.iter().map(|series| &series.schema.name);
+        let all = recording.series.iter().map(|series| &series.schema.name);
         // A swap area is named after a file, and a slash is nothing of ours.
-        let series = series.filter(|name| !name.starts_with("swap.") && !name.contains('/'));
+        let series = all.filter(|name| !name.starts_with("swap.") && !name.contains('/'));
         let sights = recording.facts.sights.keys();
         let named = series.chain(sights).flat_map(|name| words(name));
         let own = OWN_WORDS.iter().map(str::to_owned);

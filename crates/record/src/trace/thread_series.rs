@@ -35,33 +35,25 @@ struct Sched {
     untold_wakeups: ColumnId,
     threads: ColumnId,
     wall: [ColumnId; WALL.len()],
-    sleeps: Vec<(Sleep, ColumnId)>,
-    ios: Vec<(Io, ColumnId)>,
+    sleeps: [(Sleep, ColumnId); Sleep::ALL.len()],
+    ios: [(Io, ColumnId); Io::ALL.len()],
 }
 
 impl Sched {
     fn new(registry: &mut Registry) -> Self {
-        let mut sched =
-            |last: &str, unit: &str| counter(registry, &format!("trace.sched.{last}"), unit);
-        let states = ["run_ns", "queue_ns", "block_io_ns", "children_ns", "sleep_ns"];
-        let states = states.map(|name| sched(name, "ns"));
-        let switches = sched("switches", "count");
-        let block_io_waits = sched("block_io_waits", "count");
-        let waits = sched("waits", "count");
-        let untold_wakeups = sched("untold_wakeups", "count");
-        let threads = sched("threads", "count");
-        let mut time =
-            |group: &str, name: &str| counter(registry, &format!("trace.{group}.{name}_ns"), "ns");
+        let mut column = |name: &str, unit: &str| counter(registry, &format!("trace.{name}"), unit);
         Self {
-            states,
-            switches,
-            block_io_waits,
-            waits,
-            untold_wakeups,
-            threads,
-            wall: WALL.map(|name| time("wall", name)),
-            sleeps: Vec::from(Sleep::ALL.map(|(sleep, name)| (sleep, time("sleep", name)))),
-            ios: Vec::from(Io::ALL.map(|(io, name)| (io, time("block_io", name)))),
+            states: ["run", "queue", "block_io", "children", "sleep"]
+                .map(|name| column(&format!("sched.{name}_ns"), "ns")),
+            switches: column("sched.switches", "count"),
+            block_io_waits: column("sched.block_io_waits", "count"),
+            waits: column("sched.waits", "count"),
+            untold_wakeups: column("sched.untold_wakeups", "count"),
+            threads: column("sched.threads", "count"),
+            wall: WALL.map(|name| column(&format!("wall.{name}_ns"), "ns")),
+            sleeps: Sleep::ALL
+                .map(|(sleep, name)| (sleep, column(&format!("sleep.{name}_ns"), "ns"))),
+            ios: Io::ALL.map(|(io, name)| (io, column(&format!("block_io.{name}_ns"), "ns"))),
         }
     }
 
