@@ -54,7 +54,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         findings: judged.findings,
         cleared: judged.cleared,
         unseen,
-        doubts: doubts::doubts(&view),
+        doubts: doubts::doubts(&view, accounts.disagreements),
         watching: watching(&view),
     };
     attribution::attribute(&view, &mut explanation);

@@ -5,7 +5,7 @@
 //! same memory touched again is fast. A host that swaps makes them as slow as a disk, 0.1 to
 //! 30 ms. One that backs memory by huge pages is slow once for each 2 MiB, and that is no disk.
 
-use super::case::{Case, TOUCHES};
+use super::ramdisk_view::{RamDiskView, TOUCHES};
 use crate::verdict::{Verdict, clear};
 use crate::wording::{percent, times};
 use model::duration::show_ns;
@@ -41,7 +41,7 @@ enum Shape {
 
 /// Finds the host to be the cause, clears it of both reasons, or says why it cannot be judged;
 /// `causes` are those that counters show.
-pub(super) fn check(case: &Case, causes: &[(Reason, Cause)]) -> Verdict<(Reason, Cause)> {
+pub(super) fn check(view: &RamDiskView, causes: &[(Reason, Cause)]) -> Verdict<(Reason, Cause)> {
     let is_of_processor =
         |reason: Reason| matches!(reason, Reason::CpuContention | Reason::CpuStolen);
     if causes.iter().any(|(reason, _)| !is_of_processor(*reason)) {
@@ -49,30 +49,30 @@ pub(super) fn check(case: &Case, causes: &[(Reason, Cause)]) -> Verdict<(Reason,
             "a cause that counters show accounts for the time; the host cannot be told from it";
         return Err(why.into());
     }
-    let first = case.first.ok_or("nothing was written")?;
-    if !case.is_lost() || case.seen.is_guest == Some(false) {
-        let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
+    let first = view.first.ok_or("nothing was written")?;
+    if !view.is_lost() || view.seen.is_guest == Some(false) {
+        let slow = first.share_from(view.usual_ns.unwrap_or(0.0) * SLOW);
         return clear(Some(Evidence::new("slow touches", slow, "ratio", TOUCHES)));
     }
-    case.seen.is_guest.ok_or("whether there is one is not known")?;
-    if case.lost_ns() <= first.elsewhere_ns() as f64 {
+    view.seen.is_guest.ok_or("whether there is one is not known")?;
+    if view.lost_ns() <= first.elsewhere_ns() as f64 {
         let why =
             "others had the processor for longer than was lost otherwise, which blurs its shape";
         return Err(why.into());
     }
-    let (reason, finding) = match shape(case, first) {
-        Shape::Lazy => (Reason::BackedLazily, lazy(case, first)),
-        Shape::Disk => (Reason::HostOvercommitted, disk(case, first)),
+    let (reason, finding) = match shape(view, first) {
+        Shape::Lazy => (Reason::BackedLazily, lazy(view, first)),
+        Shape::Disk => (Reason::HostOvercommitted, disk(view, first)),
         Shape::Neither => {
             let why = "the slow touches do not have its shape, which does not clear it";
             return Err(why.into());
         }
     };
-    Ok((reason, Cause::new(Some(case.lost_ns() as u64), finding)))
+    Ok((reason, Cause::new(Some(view.lost_ns() as u64), finding)))
 }
 
-fn shape(case: &Case, first: &Pass) -> Shape {
-    let usual_ns = case.usual_ns.unwrap_or(0.0);
+fn shape(view: &RamDiskView, first: &Pass) -> Shape {
+    let usual_ns = view.usual_ns.unwrap_or(0.0);
     let (mut long, mut long_ns, mut longest) = (0u64, 0.0, 0u64);
     for bar in first.bars.iter().filter(|bar| bar.from_ns >= DISK_NS) {
         long += bar.count;
@@ -82,11 +82,11 @@ fn shape(case: &Case, first: &Pass) -> Shape {
     // Who lost the processor was away for long as well.
     let own_ns = long_ns - first.elsewhere_ns() as f64;
     let long_share = long as f64 / first.touches.max(1) as f64;
-    let mostly_long = own_ns >= case.lost_ns() * MOST;
+    let mostly_long = own_ns >= view.lost_ns() * MOST;
     if mostly_long && long_share >= DISK_SHARE {
         return Shape::Disk;
     }
-    let Some(again) = case.again else {
+    let Some(again) = view.again else {
         return Shape::Neither;
     };
     let mean = |pass: &Pass| pass.mean_ns().unwrap_or(0.0);
@@ -104,9 +104,9 @@ fn middle(bar: &Bar) -> f64 {
     (bar.from_ns * bar.to_ns).sqrt()
 }
 
-fn lazy(case: &Case, first: &Pass) -> Finding {
-    let slow = first.share_from(case.usual_ns.unwrap_or(0.0) * SLOW);
-    let again = case.again.and_then(Pass::mean_ns).unwrap_or(0.0);
+fn lazy(view: &RamDiskView, first: &Pass) -> Finding {
+    let slow = first.share_from(view.usual_ns.unwrap_or(0.0) * SLOW);
+    let again = view.again.and_then(Pass::mean_ns).unwrap_or(0.0);
     let each = first.mean_ns().unwrap_or(0.0);
     let claim = format!(
         "The host finds memory only when it is touched: {} of the touches were slow, no counter \
@@ -117,7 +117,7 @@ fn lazy(case: &Case, first: &Pass) -> Finding {
         show_ns(each),
         times(each / again.max(1.0)),
     );
-    let mut evidence = case.touch_evidence();
+    let mut evidence = view.touch_evidence();
     evidence.push(Evidence::new("slow touches", slow, "ratio", TOUCHES));
     evidence.push(Evidence::new("a page again, mean", again, "ns", TOUCHES));
     Finding::new(Grade::Inferred, claim, evidence).remedy(
@@ -127,14 +127,14 @@ fn lazy(case: &Case, first: &Pass) -> Finding {
     )
 }
 
-fn disk(case: &Case, first: &Pass) -> Finding {
+fn disk(view: &RamDiskView, first: &Pass) -> Finding {
     let share = first.share_from(DISK_NS);
     let claim = format!(
         "The host swaps or has less memory than it promised: {} of the touches took 0.1 ms or \
          more, as a disk does, and no counter of this machine moved.",
         percent(share)
     );
-    let mut evidence = case.touch_evidence();
+    let mut evidence = view.touch_evidence();
     evidence.push(Evidence::new("touches of 0.1 ms or more", share, "ratio", TOUCHES));
     Finding::new(Grade::Inferred, claim, evidence).remedy(
         "Ask whoever runs the host for memory that is reserved, or take a smaller RAM disk. \

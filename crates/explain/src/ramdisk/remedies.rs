@@ -5,7 +5,7 @@
 //! - New memory can be had only once. Its one figure is compared by the noise between the runs of
 //!   touched memory, as `model::comparison` does with single surveys.
 
-use super::case::Case;
+use super::ramdisk_view::RamDiskView;
 use model::Bytes;
 use model::comparison::{DifferenceVerdict, Noise};
 use model::ramdisk::{Effect, Pass, PassEnd, Round, RunRange, TriedRemedy};
@@ -24,17 +24,17 @@ const LEAST_CHANGE: f64 = 0.1;
 const MOST_CHANCE: f64 = 0.05;
 
 /// The remedies that were tried, each with its effect.
-pub(super) fn judge(case: &Case) -> Vec<TriedRemedy> {
-    let mean = |round| case.seen.pass(round)?.mean_ns();
-    let touched = repeated(case, Round::Again);
-    let huge = repeated(case, Round::Huge);
+pub(super) fn judge(view: &RamDiskView) -> Vec<TriedRemedy> {
+    let mean = |round| view.seen.pass(round)?.mean_ns();
+    let touched = repeated(view, Round::Again);
+    let huge = repeated(view, Round::Huge);
     let mut tried = Vec::new();
     if let Some((new, again)) = mean(Round::First).zip(mean(Round::Again)) {
         let mut runs = touched.clone();
         runs.push(again);
         tried.push(touched_before(new, again, &runs));
     }
-    let granted = case.seen.pass(Round::Huge).filter(|pass| is_granted(pass));
+    let granted = view.seen.pass(Round::Huge).filter(|pass| is_granted(pass));
     if let Some((before_ns, after_ns)) = mean(Round::Again).zip(granted.and_then(Pass::mean_ns)) {
         let what = format!("huge pages of {} (mount -o huge=always)", Bytes(HUGE_BYTES));
         tried.push(huge_pages(what, (before_ns, after_ns), &touched, &huge));
@@ -105,8 +105,8 @@ fn effect(is_proven: bool, before_ns: f64, after_ns: f64) -> Effect {
 }
 
 /// The means of the whole repeats of `round`; of huge pages only those that were granted.
-fn repeated(case: &Case, round: Round) -> Vec<f64> {
-    let repeats = case.seen.repeats.iter();
+fn repeated(view: &RamDiskView, round: Round) -> Vec<f64> {
+    let repeats = view.seen.repeats.iter();
     repeats
         .filter(|pass| pass.round == round && pass.end == Some(PassEnd::Whole))
         .filter(|pass| round != Round::Huge || is_granted(pass))

@@ -17,7 +17,6 @@ mod threads;
 mod wall;
 
 use super::View;
-pub(super) use check::disagreements;
 pub(super) use machine::RUN as PROCESSORS_RUN;
 use model::explanation::{Bars, OverlappingPart, Repair};
 use model::explanation::{TimePart, TimeSlice};
@@ -34,6 +33,9 @@ pub struct Accounts {
     pub of_which: Vec<OverlappingPart>,
     /// Impossible values.
     pub repairs: Vec<Repair>,
+    /// Where two sources that know the same thing differ by more than noise, in sentences with
+    /// both numbers.
+    pub disagreements: Vec<String>,
 }
 
 impl Accounts {
@@ -80,5 +82,6 @@ pub fn account(view: &View) -> Accounts {
         bars: Bars { thread: threads.slices, wall: wall.slices },
         of_which,
         repairs,
+        disagreements: check::disagreements(view, &sources),
     }
 }

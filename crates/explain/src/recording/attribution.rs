@@ -62,10 +62,8 @@ struct Growth {
 /// Every growth of a counter, in order.
 fn growths(view: &View, series: &Series) -> Vec<Growth> {
     let (first, last) = view.samples();
-    let ticks = &view.recording().ticks;
     let at = |sample: u32| {
-        let tick = ticks.get(sample as usize);
-        tick.map_or(view.to_ns(), |tick| tick.at_ns).clamp(view.from_ns(), view.to_ns())
+        view.at_ns(sample).unwrap_or(view.to_ns()).clamp(view.from_ns(), view.to_ns())
     };
     let mut before = series.at(first);
     if before.is_none() && series.schema.name.starts_with("trace.") {

@@ -2,7 +2,6 @@
 //! is wrong with the file, where two sources differ. Sentences; nothing is judged here.
 
 use super::View;
-use super::accounting::disagreements;
 use crate::wording::{count, percent};
 use model::duration::show_ns;
 
@@ -22,7 +21,7 @@ const UNTOLD_SHARE: f64 = 0.1;
 const UNTOLD_LEAST: u64 = 100;
 
 /// All doubts about what `view` shows, the worst first.
-pub(super) fn doubts(view: &View) -> Vec<String> {
+pub(super) fn doubts(view: &View, disagreements: Vec<String>) -> Vec<String> {
     let mut doubts: Vec<String> = Vec::new();
     doubts.extend(file(view));
     doubts.extend(losses(view));
@@ -30,7 +29,7 @@ pub(super) fn doubts(view: &View) -> Vec<String> {
     doubts.extend(spans(view));
     doubts.extend(gaps(view));
     doubts.extend(window(view));
-    doubts.extend(disagreements(view));
+    doubts.extend(disagreements);
     doubts
 }
 

@@ -2,7 +2,7 @@
 //! ask of it.
 
 use model::Evidence;
-use model::recording::{Facts, Recording, Series, Task};
+use model::recording::{Facts, Recording, Series, Subject, Task, Usage};
 use std::collections::HashMap;
 
 /// A part of a recording, in nanoseconds since its start; `None` is its own end.
@@ -79,6 +79,24 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn tasks(&self) -> &'a [Task] {
         if self.whole { &self.recording.tasks } else { &[] }
+    }
+
+    /// Whether the subject is a command, which is known from its start to its end.
+    #[must_use]
+    pub fn is_command(&self) -> bool {
+        matches!(self.facts().subject, Subject::Command { .. })
+    }
+
+    /// What `wait4` said of a whole recording's subject.
+    #[must_use]
+    pub fn usage(&self) -> Option<&'a Usage> {
+        self.recording.outcome.as_ref().filter(|_| self.whole)?.usage.as_ref()
+    }
+
+    /// When a sample was taken.
+    #[must_use]
+    pub fn at_ns(&self, sample: u32) -> Option<u64> {
+        self.recording.ticks.get(sample as usize).map(|tick| tick.at_ns)
     }
 
     /// Whether all of the recording is looked at.
@@ -199,16 +217,16 @@ impl<'a> View<'a> {
         self.series(name)?.at(self.last)
     }
 
+    /// The value at the end, else that at the start: of a setting.
+    #[must_use]
+    pub fn latest(&self, name: &str) -> Option<i64> {
+        self.at_end(name).or_else(|| self.at_start(name))
+    }
+
     /// The largest value.
     #[must_use]
     pub fn max(&self, name: &str) -> Option<i64> {
         self.series(name)?.max(self.first, self.last)
-    }
-
-    /// The smallest value.
-    #[must_use]
-    pub fn min(&self, name: &str) -> Option<i64> {
-        self.series(name)?.min(self.first, self.last)
     }
 
     /// The samples that are looked at, first and last.

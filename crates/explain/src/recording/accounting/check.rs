@@ -1,7 +1,6 @@
 //! Events against delay accounting: two ways of the kernel to know the same times. The bar
 //! is made of one; where the other says something else, both numbers are told.
 
-use super::late::Late;
 use super::source::{self, Sources};
 use crate::recording::View;
 use model::duration::show_ns;
@@ -15,11 +14,9 @@ const EACH_THREAD_NS: u64 = 4_000_000;
 
 /// Where two sources that know the same thing differ by more than noise, in sentences with
 /// both numbers.
-pub(in crate::recording) fn disagreements(view: &View) -> Vec<String> {
-    let sources = Sources::of(view);
+pub(super) fn disagreements(view: &View, sources: &Sources) -> Vec<String> {
     let comparable = sources.events && sources.lost_exits == 0 && !source::is_machine(view);
-    let late = Late::of(view, &sources);
-    let Some(rows) = sources.rows.filter(|_| comparable) else {
+    let Some(rows) = sources.rows.as_ref().filter(|_| comparable) else {
         return Vec::new();
     };
     // Time that the host took is run to one clock and nothing to the other.
@@ -38,7 +35,7 @@ pub(in crate::recording) fn disagreements(view: &View) -> Vec<String> {
     ] {
         let parts = names.iter().map(|name| {
             let seen = view.sum(&format!("trace.sched.{}_ns", name.id()))?;
-            Some(late.put_right(*name, seen))
+            Some(sources.late.put_right(*name, seen))
         });
         let seen = parts.reduce(|sum, part| Some(sum?.saturating_add(part?)));
         let (Some(seen), Some(charged)) = (seen.flatten(), charged) else {

@@ -3,7 +3,7 @@
 //! the first notice of its own. The kernel's account of the time that it ran has no such gap,
 //! so what that has more is taken from the waits.
 
-use super::source::Sources;
+use super::rows::Rows;
 use crate::recording::View;
 use crate::wording::long_time;
 use model::explanation::Repair;
@@ -23,10 +23,9 @@ pub(super) struct Late {
 }
 
 impl Late {
-    /// Looks at the events beside the rows; nothing where either is missing or lost some.
-    pub(super) fn of(view: &View, sources: &Sources) -> Self {
+    /// Looks at the events beside rows that lost none; nothing where either is missing.
+    pub(super) fn of(view: &View, rows: Option<&Rows>) -> Self {
         let sum = |name: &str| view.sum(name).unwrap_or(0);
-        let rows = sources.rows.as_ref().filter(|_| sources.lost_exits == 0);
         let most_ns = sum("trace.sched.untold_wakeups").saturating_mul(MOST_LATE_NS);
         let run_ns = sum("trace.sched.run_ns");
         let more_ns = rows.map_or(0, |rows| rows.run_ns.saturating_sub(run_ns));

@@ -7,7 +7,7 @@
 
 use super::bar::tolerance_ns;
 use crate::recording::View;
-use model::recording::Subject;
+use model::recording::Series;
 
 /// Above so many processes the recorder reads them once a second, whatever its rate.
 const FAST_PROCESSES: i64 = 20;
@@ -95,7 +95,7 @@ pub(super) fn plausible_ns(
 ) -> Option<(u64, u64)> {
     let series = view.series(name)?;
     view.growth(name)?;
-    let threads = view.series("tree.threads").or_else(|| view.series("tree.processes"));
+    let threads = threads(view);
     let (first, last) = view.samples();
     let (mut kept, mut left_out, mut since, mut begin) = (0u64, 0u64, 0u64, first);
     for sample in first..last {
@@ -120,22 +120,21 @@ pub(super) fn plausible_ns(
 
 /// From a sample to the next; 0 where a file claims that time went back.
 fn length_ns(view: &View, sample: u32) -> u64 {
-    let ticks = &view.recording().ticks;
-    let at = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
-    match (at(sample), at(sample.saturating_add(1))) {
-        (Some(start), Some(end)) => end.saturating_sub(start),
-        _ => 0,
-    }
+    let ends = view.at_ns(sample).zip(view.at_ns(sample.saturating_add(1)));
+    ends.map_or(0, |(start, end)| end.saturating_sub(start))
+}
+
+/// How many threads lived, or processes where threads were not counted.
+fn threads<'a>(view: &View<'a>) -> Option<&'a Series> {
+    view.series("tree.threads").or_else(|| view.series("tree.processes"))
 }
 
 /// How long all threads lived, as the samples saw them: between two samples as many as the
 /// mean of both. A command has at least one thread from its start to its end.
 pub(super) fn lives_ns(view: &View) -> u64 {
     let wall = view.wall_ns();
-    let command = matches!(view.facts().subject, Subject::Command { .. });
-    let least = if command { wall } else { 0 };
-    let threads = view.series("tree.threads");
-    let Some(threads) = threads.or_else(|| view.series("tree.processes")) else {
+    let least = if view.is_command() { wall } else { 0 };
+    let Some(threads) = threads(view) else {
         return wall;
     };
     let (first, last) = view.samples();

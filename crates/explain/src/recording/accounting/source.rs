@@ -1,6 +1,7 @@
 //! Which of the three tellers of thread time may be believed here: events, the rows of
 //! delay accounting, or samples of the process tree. docs/accounting.md has the order.
 
+use super::late::Late;
 use super::queued;
 use super::rows::Rows;
 use crate::recording::View;
@@ -18,6 +19,8 @@ pub(super) struct Sources {
     pub rows: Option<Rows>,
     /// Ends of threads that the kernel could not tell of.
     pub lost_exits: u64,
+    /// Time that was run and reported as a wait.
+    pub late: Late,
 }
 
 impl Sources {
@@ -30,11 +33,14 @@ impl Sources {
         let any = view.tasks().iter().any(|task| is_reported(task.source));
         let lost = view.sum("trace.lost").unwrap_or(0);
         let whole_lost = outcome.map_or(0, |outcome| outcome.lost_events);
+        let lost_exits = outcome.map_or(0, |outcome| outcome.lost_exits);
+        let rows = any.then(|| Rows::of(view.tasks(), queued::longest_ns(view)));
         Self {
             events: events_cover(view),
             events_lost: lost > 0 || (view.is_whole() && whole_lost > 0),
-            rows: any.then(|| Rows::of(view.tasks(), queued::longest_ns(view))),
-            lost_exits: outcome.map_or(0, |outcome| outcome.lost_exits),
+            late: Late::of(view, rows.as_ref().filter(|_| lost_exits == 0)),
+            rows,
+            lost_exits,
         }
     }
 

@@ -2,7 +2,6 @@
 //! what they did. Each of the three sources fills it in its own way.
 
 use super::bar::{Bar, FilledBar};
-use super::late::Late;
 use super::queued;
 use super::rows::Rows;
 use super::sampled::{self, SampleStep};
@@ -11,7 +10,6 @@ use crate::recording::View;
 use crate::wording::long_time;
 use model::explanation::Repair;
 use model::explanation::TimeSlice;
-use model::recording::Subject;
 use model::{Evidence, Grade};
 
 /// Who tells in rows.
@@ -49,7 +47,7 @@ fn by_events(view: &View, sources: &Sources) -> FilledBar {
         None => known,
     };
     let grade = sources.events_grade();
-    let late = Late::of(view, sources);
+    let late = sources.late;
     let mut bar = Bar::new(OF, whole_ns).repaired(late.repair(lengths[0]));
     for ((state, name), ns) in STATES.into_iter().zip(&names).zip(lengths) {
         let mut evidence = vec![Evidence::time(name, ns, view.source(name))];
@@ -167,7 +165,5 @@ fn left_out(ns: u64, name: &str, what: &str) -> Option<Repair> {
 
 /// The processor time of a whole command by `wait4`.
 pub(super) fn usage_ns(view: &View) -> Option<u64> {
-    let command = matches!(view.facts().subject, Subject::Command { .. });
-    let usage = view.recording().outcome.as_ref()?.usage?;
-    (command && view.is_whole()).then(|| usage.cpu_ns())
+    view.usage().filter(|_| view.is_command()).map(|usage| usage.cpu_ns())
 }

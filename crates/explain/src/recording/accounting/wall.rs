@@ -5,7 +5,6 @@
 //! much of it was run at most; they cannot tell what a command slept for, or that it did.
 
 use super::bar::{Bar, FilledBar};
-use super::late::Late;
 use super::sampled::{self, SampleInterval};
 use super::source::Sources;
 use crate::recording::View;
@@ -33,7 +32,7 @@ pub(super) fn bar(view: &View, sources: &Sources, threads: &FilledBar) -> Filled
 pub(super) fn by_events(view: &View, sources: &Sources) -> Option<FilledBar> {
     view.sum(STATES[0].1)?;
     let grade = sources.events_grade();
-    let late = Late::of(view, sources).on_the_clock(view);
+    let late = sources.late.on_the_clock(view);
     let mut bar = Bar::new(OF, view.wall_ns());
     for (state, name) in STATES {
         let ns = view.sum(name).unwrap_or(0);

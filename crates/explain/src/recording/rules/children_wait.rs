@@ -8,7 +8,6 @@ use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::long_time;
 use model::explanation::{Cause, TimeSlice};
-use model::recording::Subject;
 use model::{Evidence, Finding};
 
 /// Sleep of any class up to this share of the waiting says that the children slept.
@@ -26,8 +25,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         && run.accounts.thread(TimeSlice::Sleep) >= asleep / SLEEP_SHARE;
     // All children of a command are watched from their birth: what is left of it are the
     // moments between the end of one and the waking of who waits for it.
-    let is_command = matches!(run.facts().subject, Subject::Command { .. });
-    if is_explained || is_command || !run.hurts_asleep(asleep) {
+    if is_explained || run.is_command() || !run.hurts_asleep(asleep) {
         // The waiting itself is accounted for in the children.
         return clear(Some(measured));
     }

@@ -59,10 +59,7 @@ pub(super) fn stopped_ns(run: &RunView, base: &str) -> u64 {
 }
 
 fn cores(run: &RunView, base: &str) -> Option<f64> {
-    let value = |name: &str| {
-        let name = format!("{base}.{name}");
-        run.at_end(&name).or_else(|| run.at_start(&name))
-    };
+    let value = |name: &str| run.latest(&format!("{base}.{name}"));
     let (quota, period) = (value("quota_us")?, value("period_us")?);
     (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
 }

@@ -24,11 +24,21 @@ const EVENTS_SHARE: f64 = 0.9;
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// Towards memory.
     Read,
     /// Towards the device.
     Write,
+}
+
+impl Direction {
+    /// Its word in the names of series.
+    fn word(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+        }
+    }
 }
 
 /// What went over one device.
@@ -80,22 +90,16 @@ impl Traffic<'_> {
     }
 }
 
-/// The device with the most bytes that way, if any moved; compressed memory and swap
+/// The device with the most bytes that direction, if any moved; compressed memory and swap
 /// areas are left out, as rules of their own judge them.
-pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
-    let suffix = match way {
-        Way::Read => ".read_bytes",
-        Way::Write => ".write_bytes",
-    };
-    let mut all: Vec<Traffic<'a>> = Vec::new();
-    for series in run.starting_with("disk.") {
-        let name = series.schema.name.as_str();
-        let device = name.strip_prefix("disk.").and_then(|n| n.strip_suffix(suffix));
-        let Some(device) = device.filter(|device| !device.is_empty()) else {
-            continue;
-        };
-        all.extend(traffic(run, device, way));
-    }
+pub(super) fn busiest<'a>(run: &RunView<'a>, direction: Direction) -> Option<Traffic<'a>> {
+    let suffix = format!(".{}_bytes", direction.word());
+    let names = run.names_between("disk.", &suffix).into_iter();
+    let devices = names.filter_map(|name| name.strip_prefix("disk.")?.strip_suffix(&suffix));
+    let mut all: Vec<Traffic<'a>> = devices
+        .filter(|device| !device.is_empty())
+        .filter_map(|device| traffic(run, device, direction))
+        .collect();
     let most = all.iter().map(|traffic| traffic.bytes).max()?;
     let large = |t: &Traffic| t.bytes as f64 >= most as f64 * STACKED_SHARE;
     // The same device on every run, whatever the order of the series.
@@ -104,7 +108,7 @@ pub(super) fn busiest<'a>(run: &RunView<'a>, way: Way) -> Option<Traffic<'a>> {
     Some(all.swap_remove(mounted.unwrap_or(0)))
 }
 
-fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>> {
+fn traffic<'a>(run: &RunView<'a>, device: &str, direction: Direction) -> Option<Traffic<'a>> {
     let facts = run.facts();
     let known = facts.devices.iter().find(|known| known.name == device);
     let in_memory =
@@ -112,10 +116,7 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
     if in_memory || device.starts_with("zram") {
         return None;
     }
-    let word = match way {
-        Way::Read => "read",
-        Way::Write => "write",
-    };
+    let word = direction.word();
     let traced = format!("trace.block.{device}");
     let disk = format!("disk.{device}");
     let events = run.growth(&format!("{traced}.{word}s")).unwrap_or(0);
@@ -131,7 +132,9 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, way: Way) -> Option<Traffic<'a>>
     let ns = run.growth(&named(&format!("{word}_ns")));
     let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
-    let p50_ns = (way == Way::Read && from_trace).then(|| median(run, &traced, requests)).flatten();
+    let p50_ns = (direction == Direction::Read && from_trace)
+        .then(|| median(run, &traced, requests))
+        .flatten();
     evidence.extend(p50_ns.map(|p50| {
         let steps = run.names_between(&format!("{traced}.read_le_"), "us");
         Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(steps)

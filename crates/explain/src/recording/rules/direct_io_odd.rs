@@ -3,7 +3,7 @@
 //! Direct I/O bypasses the own page cache, and is often used to measure a disk. A median far
 //! below what a medium takes shows a cache below.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::run_view::needs_events;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
@@ -22,7 +22,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if ns == 0 {
         return Err(NoFinding::Nothing);
     }
-    let Some(traffic) = busiest(run, Way::Read).filter(|_| run.hurts(ns)) else {
+    let Some(traffic) = busiest(run, Direction::Read).filter(|_| run.hurts(ns)) else {
         return clear(run.part_evidence(TimePart::DirectIo));
     };
     let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);

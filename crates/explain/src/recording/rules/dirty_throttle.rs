@@ -3,7 +3,7 @@
 //! The kernel charges this as block I/O. With events it has its own count; without them it
 //! is concluded from waits without reads while dirty pages were near their threshold.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::run_view::needs_events;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, Verdict};
@@ -40,7 +40,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         claim.push_str(&format!(", {}", often(waits.value as u64)));
         evidence.push(waits);
     }
-    if let Some(traffic) = busiest(run, Way::Write) {
+    if let Some(traffic) = busiest(run, Direction::Write) {
         claim.push_str(&format!("; {} takes the writes", traffic.place()));
         evidence.extend(traffic.evidence);
     }

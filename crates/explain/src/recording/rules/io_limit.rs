@@ -97,7 +97,7 @@ fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
         let name = series.schema.name.as_str();
         let (end, of, in_bytes) = KINDS.iter().find(|(end, _, _)| name.ends_with(end))?;
         let device = name.get(prefix.len()..name.len() - end.len())?;
-        let limit = run.at_end(name).or(run.at_start(name))?;
+        let limit = run.latest(name)?;
         let traffic = run.series(&format!("{prefix}{device}{of}"))?;
         let reached = rate(run, traffic)?;
         let is_write = of.starts_with(".write");
@@ -132,9 +132,7 @@ fn rate(run: &RunView, traffic: &Series) -> Option<f64> {
     let mut steps = traffic.within(first, last).map(|step| step.sample);
     let from = steps.next()?;
     let to = steps.last().unwrap_or(from);
-    let ticks = &run.recording().ticks;
-    let at_ns = |sample: u32| ticks.get(sample as usize).map(|tick| tick.at_ns);
-    let ns = at_ns(to)?.checked_sub(at_ns(from)?).filter(|ns| *ns > 0)?;
+    let ns = run.at_ns(to)?.checked_sub(run.at_ns(from)?).filter(|ns| *ns > 0)?;
     Some(traffic.growth(from, to)? as f64 * 1e9 / ns as f64)
 }
 

@@ -22,7 +22,7 @@ const NO_LIMIT_BYTES: i64 = 1 << 60;
 
 /// A limit that was reached.
 #[derive(Clone, Debug)]
-pub(super) struct Hit {
+pub(super) struct LimitHit {
     /// The group's path, or words for it.
     pub(super) group: String,
     /// The limit.
@@ -33,7 +33,7 @@ pub(super) struct Hit {
     pub(super) evidence: Vec<Evidence>,
 }
 
-impl Hit {
+impl LimitHit {
     /// `limit 2 GiB of group /app`.
     pub(super) fn description(&self) -> String {
         match self.limit_bytes {
@@ -44,7 +44,7 @@ impl Hit {
 }
 
 /// The innermost limit that was reached.
-pub(super) fn reached(run: &RunView) -> Option<Hit> {
+pub(super) fn reached(run: &RunView) -> Option<LimitHit> {
     (0..MOST_LEVELS).find_map(|level| reached_at(run, level))
 }
 
@@ -82,7 +82,7 @@ fn names(level: u32) -> [String; 3] {
     [format!("{base}.failcnt"), format!("{base}.events.max"), format!("{base}.events.high")]
 }
 
-fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
+fn reached_at(run: &RunView, level: u32) -> Option<LimitHit> {
     let counters = names(level);
     let names = counters.each_ref().map(String::as_str);
     let times = run.growth_of_all(&names).filter(|times| *times > 0)?;
@@ -90,8 +90,7 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
     let usage_name = format!("{base}.usage_bytes");
     let limit_of = |name: &str| {
         let name = format!("{base}.{name}");
-        let value = run.at_end(&name).or_else(|| run.at_start(&name));
-        let limit = value.filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
+        let limit = run.latest(&name).filter(|bytes| (1..NO_LIMIT_BYTES).contains(bytes))?;
         Some((limit, name))
     };
     let limit = ["high_bytes", "limit_bytes"].into_iter().filter_map(limit_of);
@@ -108,7 +107,7 @@ fn reached_at(run: &RunView, level: u32) -> Option<Hit> {
     evidence.extend(usage.map(|usage| run.evidence(&usage_name, usage as f64)));
     let limit_evidence = limit_name.as_ref().zip(limit);
     evidence.extend(limit_evidence.map(|(name, limit)| run.evidence(name, limit as f64)));
-    Some(Hit {
+    Some(LimitHit {
         group: group_path(run, level, &["memory", "unified"]),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
         times,

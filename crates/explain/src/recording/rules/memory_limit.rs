@@ -4,7 +4,7 @@
 //! memory and of reading swapped pages back; where most reads are of data that it evicted,
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
-use super::limits::{Hit, counted, reached};
+use super::limits::{LimitHit, counted, reached};
 use super::refaults::refaults;
 use super::run_view::needs_events;
 use super::swapped::{reclaim_ns, swapped};
@@ -42,7 +42,7 @@ impl Price {
 }
 
 /// The limit and its time, if it is a cause.
-pub(super) fn at_fault(run: &RunView) -> Option<(Hit, u64)> {
+pub(super) fn at_fault(run: &RunView) -> Option<(LimitHit, u64)> {
     let hit = reached(run)?;
     let ns = price(run).ns().min(run.accounts.thread_ns);
     run.hurts(ns).then_some((hit, ns))

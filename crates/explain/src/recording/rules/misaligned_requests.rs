@@ -5,7 +5,7 @@
 //! requests began or ended inside of one; their share of the device's requests is their share
 //! of the waits.
 
-use super::device::{Traffic, Way, busiest};
+use super::device::{Direction, Traffic, busiest};
 use super::run_view::{part_of, ratio};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
@@ -18,7 +18,7 @@ const LEAST_REQUESTS: u64 = 64;
 
 /// The requests in one direction.
 struct Misaligned<'a> {
-    way: Way,
+    direction: Direction,
     traffic: Traffic<'a>,
     requests: u64,
     ns: u64,
@@ -26,15 +26,15 @@ struct Misaligned<'a> {
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
-    let both = [Way::Read, Way::Write].map(|way| misaligned(run, way));
+    let both = [Direction::Read, Direction::Write].map(|direction| misaligned(run, direction));
     let worst =
         both.into_iter().flatten().max_by_key(|found| found.ns).ok_or(NoFinding::Nothing)?;
     if worst.requests < LEAST_REQUESTS || !run.hurts(worst.ns) {
         return clear_count(Some(worst.counted), "requests");
     }
-    let (requests, effect) = match worst.way {
-        Way::Read => ("reads", "it reads whole ones"),
-        Way::Write => ("writes", "it must read a block before it can write a part"),
+    let (requests, effect) = match worst.direction {
+        Direction::Read => ("reads", "it reads whole ones"),
+        Direction::Write => ("writes", "it must read a block before it can write a part"),
     };
     let block = worst.traffic.facts.and_then(|facts| facts.physical_block_bytes);
     let blocks = block.map_or("blocks".to_owned(), |bytes| format!("blocks of {}", Bytes(bytes)));
@@ -53,17 +53,17 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
 }
 
 /// What of the device that was busiest this way did not fit; `None` if not counted.
-fn misaligned<'a>(run: &RunView<'a>, way: Way) -> Option<Misaligned<'a>> {
-    let traffic = busiest(run, way)?;
-    let (name, waited) = match way {
-        Way::Read => ("reads", run.read_wait_ns()),
-        Way::Write => ("writes", run.write_wait_ns().unwrap_or(0)),
+fn misaligned<'a>(run: &RunView<'a>, direction: Direction) -> Option<Misaligned<'a>> {
+    let traffic = busiest(run, direction)?;
+    let (name, waited) = match direction {
+        Direction::Read => ("reads", run.read_wait_ns()),
+        Direction::Write => ("writes", run.write_wait_ns().unwrap_or(0)),
     };
     let series = format!("trace.block.{}.misaligned_{name}", traffic.name);
     let requests = run.growth(&series)?;
     let share = ratio(requests as f64, traffic.requests as f64);
     Some(Misaligned {
-        way,
+        direction,
         requests,
         ns: part_of(waited, share),
         counted: run.evidence(&series, requests as f64),

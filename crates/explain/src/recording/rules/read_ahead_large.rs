@@ -3,7 +3,7 @@
 //! Used is at most what read calls asked for and what page faults mapped, 64 KiB around
 //! each; bytes beyond several times that were fetched for nothing.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::run_view::{part_of, ratio};
 use super::waits::ReadWait;
 use super::{RunVerdict, RunView};
@@ -46,7 +46,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if waste < LEAST_TIMES || read < LEAST_BYTES || !run.hurts(lost) {
         return Err(NoFinding::Cleared(measured));
     }
-    let device = busiest(run, Way::Read);
+    let device = busiest(run, Direction::Read);
     let ahead = device.as_ref().and_then(|device| device.facts?.read_ahead_bytes);
     let claim = format!(
         "Read {} and used at most {}: about {} for {} times as much",

@@ -3,7 +3,7 @@
 //! The requests are as large as the read-ahead, few are in flight, and each takes long. A
 //! device that is full instead has many in flight, and gains nothing.
 
-use super::device::{Traffic, Way, busiest};
+use super::device::{Direction, Traffic, busiest};
 use super::run_view::{ratio, series_of};
 use super::waits::ReadWait;
 use super::{RunVerdict, RunView};
@@ -34,7 +34,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let ReadWait::Ns { ns, .. } = run.read_wait() else {
         return Err(NoFinding::Nothing);
     };
-    let traffic = busiest(run, Way::Read).filter(|_| run.hurts(ns)).ok_or(NoFinding::Nothing)?;
+    let traffic =
+        busiest(run, Direction::Read).filter(|_| run.hurts(ns)).ok_or(NoFinding::Nothing)?;
     let ahead = traffic.facts.and_then(|facts| facts.read_ahead_bytes).ok_or(NoFinding::Nothing)?;
     let request = traffic.request_bytes();
     let measured = Evidence::new("mean read", request, "bytes", "/proc/diskstats")

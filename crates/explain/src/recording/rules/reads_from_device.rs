@@ -4,7 +4,7 @@
 //! I/O is a wait for reads only where bytes were read and few were written, as writers that
 //! are held back wait in the same state.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::refaults::refaults;
 use super::run_view::{needs_events, part_of};
 use super::waits::ReadWait;
@@ -37,7 +37,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         }
         return Err(NoFinding::Cleared(wait_evidence(run, ns)));
     }
-    let traffic = busiest(run, Way::Read);
+    let traffic = busiest(run, Direction::Read);
     let mut claim = format!("Waited {} for reads", long_time(ns as f64));
     if again.is_some() {
         claim.push_str(" of data not read before");

@@ -5,7 +5,7 @@
 //! by data that streamed through the cache, or because the cache is too small.
 
 use super::RunView;
-use super::limits::{Hit, reached};
+use super::limits::{LimitHit, reached};
 use super::run_view::{part_of, ratio};
 use super::waits::ReadWait;
 use model::Evidence;
@@ -35,7 +35,7 @@ pub(super) struct Refaults {
     /// The counters.
     pub(super) evidence: Vec<Evidence>,
     /// The memory limit that evicted them.
-    pub(super) hit: Option<Hit>,
+    pub(super) hit: Option<LimitHit>,
     /// The stream that evicted them.
     pub(super) stream: Option<Stream>,
 }
@@ -98,7 +98,13 @@ fn counter(run: &RunView) -> Option<&'static str> {
     names.find(|name| run.growth(name).is_some()).copied()
 }
 
-fn stream(run: &RunView, again: u64, own: u64, machine: u64, hit: Option<&Hit>) -> Option<Stream> {
+fn stream(
+    run: &RunView,
+    again: u64,
+    own: u64,
+    machine: u64,
+    hit: Option<&LimitHit>,
+) -> Option<Stream> {
     let written = run.write_bytes().unwrap_or(0);
     let own_stream = own.saturating_sub(again).saturating_add(written);
     // Somebody else's pages cannot push ours out of a group that is at its own limit.

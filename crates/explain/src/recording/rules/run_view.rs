@@ -196,7 +196,7 @@ impl RunView<'_> {
         ns.map(|ns| ns.min(self.run_ns()))
     }
 
-    /// Whether the recording is of one subject rather than of everything.
+    /// Whether the recording is of everything rather than of one subject.
     pub(super) fn is_machine(&self) -> bool {
         self.facts().subject == Subject::Machine
     }
@@ -274,11 +274,7 @@ impl RunView<'_> {
             let each = tasks.iter().map(of_task);
             each.fold(0u64, u64::saturating_add)
         });
-        let outcome = self.recording().outcome.as_ref();
-        let usage = outcome
-            .filter(|_| self.is_whole())
-            .and_then(|outcome| outcome.usage.as_ref())
-            .map(of_usage);
+        let usage = self.usage().map(of_usage);
         // 0 from `of_usage` may mean that the kernel does not tell it there.
         [sampled, rows, usage.filter(|value| *value > 0)].into_iter().flatten().max()
     }

@@ -3,7 +3,7 @@
 //! The wait is told by events; how small the writes are by the bytes for each flush, or for
 //! each write where the device has no cache of its own to flush.
 
-use super::device::{Traffic, Way, busiest};
+use super::device::{Direction, Traffic, busiest};
 use super::run_view::ratio;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
@@ -37,7 +37,7 @@ impl Syncs<'_> {
 /// The syncs to the device that took most of the writes; `None` where nothing was flushed.
 pub(super) fn syncs<'a>(run: &RunView<'a>) -> Option<Syncs<'a>> {
     run.part_ns(TimePart::Flush).filter(|ns| *ns > 0)?;
-    let traffic = busiest(run, Way::Write)?;
+    let traffic = busiest(run, Direction::Write)?;
     let names =
         [format!("trace.block.{}.flushes", traffic.name), format!("disk.{}.flushes", traffic.name)];
     let counted = names.iter().filter_map(|name| run.grown(name));

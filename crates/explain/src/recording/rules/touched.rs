@@ -61,8 +61,6 @@ pub(super) fn grown_bytes(run: &RunView) -> u64 {
         let most = run.max(name).unwrap_or(start);
         u64::try_from(most.saturating_sub(start)).unwrap_or(0)
     };
-    let outcome = run.recording().outcome.as_ref();
-    let usage = outcome.filter(|_| run.is_whole()).and_then(|outcome| outcome.usage);
-    let largest = usage.map_or(0, |usage| usage.max_rss_bytes);
+    let largest = run.usage().map_or(0, |usage| usage.max_rss_bytes);
     rise("tree.rss_bytes").max(largest)
 }

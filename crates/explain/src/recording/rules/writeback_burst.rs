@@ -4,7 +4,7 @@
 //! The kernel counts everybody's; no more of them can be the subject's than it has written by
 //! then. It costs something only if the subject then waited for writes.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::run_view::ratio;
 use super::{RunVerdict, RunView, io_limit};
 use crate::verdict::NoFinding;
@@ -29,7 +29,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if !run.hurts(waited) || io_limit::check(run).is_ok() {
         return Err(NoFinding::Nothing);
     }
-    let device = busiest(run, Way::Write).ok_or(NoFinding::Nothing)?;
+    let device = busiest(run, Direction::Write).ok_or(NoFinding::Nothing)?;
     let idle = idle_with_dirty_ns(run, &device.name).ok_or(NoFinding::Nothing)?;
     let busy = format!("disk.{}.io_ns", device.name);
     let measured = Evidence::time("idle with dirty data", idle, "/proc/diskstats").seen_in([
@@ -65,15 +65,13 @@ fn idle_with_dirty_ns(run: &RunView, device: &str) -> Option<u64> {
     let own = run.series("tree.write_bytes")?;
     let busy = run.series(&format!("disk.{device}.io_ns"))?;
     let least = LEAST_DIRTY_BYTES / run.page_bytes();
-    let ticks = &run.recording().ticks;
     let (first, last) = run.samples();
     let mut idle = 0u64;
     for sample in first..last {
-        let (Some(from), Some(to)) = (ticks.get(sample as usize), ticks.get(sample as usize + 1))
-        else {
+        let (Some(from), Some(to)) = (run.at_ns(sample), run.at_ns(sample + 1)) else {
             break;
         };
-        let length = to.at_ns.saturating_sub(from.at_ns);
+        let length = to.saturating_sub(from);
         let pages = [dirty.at(sample), dirty.at(sample + 1)]
             .into_iter()
             .flatten()

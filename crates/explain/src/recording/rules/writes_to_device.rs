@@ -3,7 +3,7 @@
 //! A few large waits: a sync at the end, writes that bypass the cache. Many small ones are
 //! the affair of `small_sync_writes`.
 
-use super::device::{Way, busiest};
+use super::device::{Direction, busiest};
 use super::{RunVerdict, RunView, dirty_throttle, small_sync_writes};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, survey_path};
@@ -28,7 +28,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     }
     let mut claim = format!("Waited {} for writes", long_time(ns as f64));
     let mut evidence = vec![measured];
-    let traffic = busiest(run, Way::Write);
+    let traffic = busiest(run, Direction::Write);
     if let Some(traffic) = &traffic {
         claim.push_str(&format!(" to {}: {}", traffic.place(), traffic.description("writes")));
         evidence.extend(traffic.evidence.iter().cloned());

@@ -6,7 +6,6 @@ use crate::recording::accounting::bar::times_grown;
 use crate::recording::accounting::machine;
 use crate::recording::accounting::threads::TASKSTATS;
 use model::explanation::{TimePart, TimeSlice};
-use model::recording::Subject;
 use model::{Evidence, Grade};
 
 /// Splits `run` in the proportion in which the kernel's ticks met user mode and kernel: the
@@ -43,10 +42,7 @@ fn ticks<'a>(parts: &Parts<'a>) -> Option<(u64, u64, &'a str)> {
         return Some((rows.user_ns, rows.system_ns, TASKSTATS));
     }
     let view = parts.view;
-    let command = matches!(view.facts().subject, Subject::Command { .. });
-    let outcome = view.recording().outcome.as_ref();
-    let usage = outcome.and_then(|outcome| outcome.usage);
-    if let Some(usage) = usage.filter(|_| command && view.is_whole()) {
+    if let Some(usage) = view.usage().filter(|_| view.is_command()) {
         return Some((usage.user_ns, usage.system_ns, "wait4"));
     }
     let user = view.growth("tree.user_ns")?;

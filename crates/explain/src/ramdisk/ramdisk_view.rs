@@ -19,7 +19,7 @@ const LOST_FROM: f64 = 1.4;
 const SLOW_MEDIAN: f64 = 2.0;
 
 /// What was seen.
-pub(super) struct Case<'a> {
+pub(super) struct RamDiskView<'a> {
     pub seen: &'a RamDiskObservation,
     pub first: Option<&'a Pass>,
     pub again: Option<&'a Pass>,
@@ -27,7 +27,7 @@ pub(super) struct Case<'a> {
     pub usual_ns: Option<f64>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> RamDiskView<'a> {
     pub fn new(seen: &'a RamDiskObservation) -> Self {
         let pass = |round| seen.pass(round).filter(|pass| pass.touches > 0);
         let (first, again) = (pass(Round::First), pass(Round::Again));
