@@ -48,7 +48,12 @@ enum Task {
         words: Vec<String>,
     },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
-    Vm(Box<vm::VmOptions>),
+    #[command(disable_help_flag = true)]
+    Vm {
+        /// Its options, then `--` and the command: `vm --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
 }
 
 /// Whether `cargo xtask` has this command.
@@ -62,8 +67,9 @@ pub fn is_command(name: &str) -> bool {
 /// # Errors
 /// [`Error::Usage`] for a command or option that does not exist; otherwise why the command failed.
 pub fn run(args: &[String]) -> Result<u8, Error> {
-    if args.first().is_some_and(|word| word == "vm") {
-        return Ok(vm::run(&args[1..]));
+    // Its words are not for the parser of the others, which would take the `--` among them.
+    if let Some(("vm", words)) = args.split_first().map(|(name, words)| (name.as_str(), words)) {
+        return Ok(vm::run(words));
     }
     let Some(line) = shown(parse::<Line>("cargo xtask", args))? else {
         return Ok(0);
@@ -73,7 +79,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         Task::Test { fast } => test::run(fast)?,
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,
-        Task::Vm(options) => return Ok(vm::run_options(&options)),
+        Task::Vm { words } => return Ok(vm::run(&words)),
     }
     Ok(0)
 }
@@ -112,8 +118,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_line() {
-        let words = ["vm", "--disk", "a:1M,model=tape"].map(str::to_owned);
-        let error = shown(parse::<Line>("cargo xtask", &words)).unwrap_err();
+        let words = ["attack", "--for", "tape", "no-case"].map(str::to_owned);
+        let error = run(&words).unwrap_err();
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
     }
 

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use testkit::WorkingSet;
 
 use crate::files::{FOLDER, Mounted, User, drop_caches};
 use crate::group::Group;
-use crate::system::{self, PAGE, SLOW, SWAP, Swap, failed, run, write};
+use crate::system::{self, PAGE, Running, SLOW, SWAP, Swap, failed, run, write};
 use crate::{Outcome, write_result};
 
 /// The set of each fact.
@@ -201,9 +201,9 @@ fn midway(event: &str) -> Outcome<()> {
     push_out(toucher.pid())?;
     let mut command = restoring(&[], toucher.pid(), &ANONYMOUS);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut restoring = Ended::start(&mut command)?;
+    let mut restoring = Running::start(&mut command)?;
     while system::swapped_pages(toucher.pid())? > PAGES / 4 * 3 {
-        if !restoring.runs()? {
+        if !restoring.runs() {
             return Err(format!("{event}: the restore ended before"));
         }
         thread::sleep(Duration::from_millis(20));
@@ -215,11 +215,13 @@ fn midway(event: &str) -> Outcome<()> {
         _ => toucher.send("\"exec\"")?,
     }
     let event_s = began.elapsed().as_secs_f64();
-    while restoring.runs()? && began.elapsed() < PATIENCE {
+    while restoring.runs() && began.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(20));
     }
-    let hangs = restoring.runs()?;
+    let hangs = restoring.runs();
     let ended_s = began.elapsed().as_secs_f64();
+    // One that hangs is heard as far as it came.
+    let _ = restoring.0.kill();
     let wrong = match event {
         "swapoff" => toucher.wrong_pages()?,
         _ => 0,
@@ -229,7 +231,7 @@ fn midway(event: &str) -> Outcome<()> {
         "hangs": hangs,
         "event_s": event_s,
         "ended_s": ended_s,
-        "restored": restoring.outcome()?,
+        "restored": outcome(&restoring.output()?),
         "wrong_pages": wrong,
     }))
 }
@@ -299,11 +301,7 @@ fn until_in_swap(pid: u32, push: impl Fn() -> Outcome<()>) -> Outcome<u64> {
 }
 
 fn counted(name: &str) -> Outcome<u64> {
-    let text = fs::read_to_string("/proc/vmstat").map_err(failed("vmstat"))?;
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    let found = lines.find(|(key, _)| *key == name);
-    let value = found.and_then(|(_, value)| value.parse().ok());
-    value.ok_or_else(|| format!("no {name} in vmstat"))
+    system::counted(|counter| counter == name)
 }
 
 /// `terrace warm restore` of one process, behind the words of `by`.
@@ -323,44 +321,10 @@ fn restore(by: &[&str], pid: u32, extra: &[&str]) -> Outcome<Value> {
 }
 
 /// How it ended, what it complained of, its receipt.
-fn outcome(output: &std::process::Output) -> Value {
+fn outcome(output: &Output) -> Value {
     json!({
         "status": output.status.code(),
         "complaint": String::from_utf8_lossy(&output.stderr),
         "receipt": serde_json::from_slice::<Value>(&output.stdout).ok().map(|mut text| text["result"].take()),
     })
-}
-
-/// A process that is ended on drop, if it was not heard to its end.
-struct Ended(Option<Child>);
-
-impl Ended {
-    fn start(command: &mut Command) -> Outcome<Self> {
-        let child = command.spawn().map_err(failed("terrace"))?;
-        Ok(Self(Some(child)))
-    }
-
-    fn runs(&mut self) -> Outcome<bool> {
-        match &mut self.0 {
-            Some(child) => Ok(child.try_wait().map_err(failed("terrace"))?.is_none()),
-            None => Ok(false),
-        }
-    }
-
-    fn outcome(mut self) -> Outcome<Value> {
-        let mut child = self.0.take().ok_or("it is over already")?;
-        // One that hangs is heard as far as it came.
-        let _ = child.kill();
-        let output = child.wait_with_output().map_err(failed("terrace"))?;
-        Ok(outcome(&output))
-    }
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }

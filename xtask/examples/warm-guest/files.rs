@@ -3,12 +3,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::system::{self, DATA, failed, make_file_system, run};
+use crate::system::{self, DATA, Running, failed, make_file_system, run};
 use crate::{Outcome, write_result};
 
 pub(crate) const FOLDER: &str = "/mnt";
@@ -33,7 +33,7 @@ pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
         let report = match *way {
             "cat" => run(&["dd", &format!("if={path}"), "of=/dev/null", "bs=128k"])
                 .map(|_| Value::Null)?,
-            way => system::bring_back(way, &[user.0.id()], &["--only", "files"])?.1,
+            way => system::bring_back(way, &[user.pid()], &["--only", "files"])?.1,
         };
         let moving_s = started.elapsed().as_secs_f64();
         let touch_s = read_at_random(&path, mib)?;
@@ -52,7 +52,7 @@ pub(crate) fn mapped(mib: &str, ways: &[&str]) -> Outcome<()> {
 /// the emulator translates them when they run for the first time.
 fn rehearse(path: &str) -> Outcome<()> {
     let user = User::of(path)?;
-    system::bring_back("restore", &[user.0.id()], &["--only", "files"])?;
+    system::bring_back("restore", &[user.pid()], &["--only", "files"])?;
     run(&["dd", &format!("if={path}"), "of=/dev/null", "bs=128k"])?;
     read_at_random(path, "1").map(drop)
 }
@@ -154,7 +154,7 @@ impl Drop for Mounted {
 }
 
 /// A process that has a file open and does nothing.
-pub(crate) struct User(Child);
+pub(crate) struct User(Running);
 
 impl User {
     fn of(path: &str) -> Outcome<Self> {
@@ -164,18 +164,10 @@ impl User {
     /// `sleep` is a command that begins with the words to start it.
     pub(crate) fn start(mut sleep: Command, path: &str) -> Outcome<Self> {
         let file = fs::File::open(Path::new(path)).map_err(failed(path))?;
-        let child = sleep.arg("infinity").stdin(Stdio::from(file)).spawn();
-        child.map(Self).map_err(failed("sleep"))
+        Running::start(sleep.arg("infinity").stdin(Stdio::from(file))).map(Self)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        self.0.0.id()
     }
 }

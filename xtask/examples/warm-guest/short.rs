@@ -6,15 +6,14 @@
 //! restore is under way; a witness looks every few milliseconds for the first sign that the guard
 //! promises to heed.
 
-use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::WorkingSet;
 
-use crate::system::{self, PAGE, Swap, failed};
+use crate::system::{self, PAGE, Running, Swap, counted, failed};
 use crate::{Outcome, write_result};
 
 /// What the bystander works in.
@@ -53,11 +52,11 @@ impl Out {
         Ok(Self { toucher, _swap: swap })
     }
 
-    fn restore(&self) -> Outcome<Child> {
+    fn restore(&self) -> Outcome<Running> {
         let pid = self.toucher.pid().to_string();
         let mut command = Command::new("terrace");
         command.args(["warm", "restore", "--pid", &pid, "--only", "anonymous", "--json"]);
-        command.stdout(Stdio::piped()).spawn().map_err(failed("terrace"))
+        Running::start(command.stdout(Stdio::piped()))
     }
 }
 
@@ -68,7 +67,7 @@ fn undisturbed(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     bystander.touch()?;
     let before = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
     let mut restore = out.restore()?;
-    let beside = rounds(bystander, |_| matches!(restore.try_wait(), Ok(None)))?;
+    let beside = rounds(bystander, |_| restore.runs())?;
     let report = report(restore)?;
     let after = rounds(bystander, |elapsed| elapsed < Duration::from_secs(3))?;
     let wrong = out.toucher.wrong_pages()?;
@@ -113,11 +112,10 @@ fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     }
     let mut command = Command::new("terrace");
     command.args(["hog", "--size", hog, "--count", "2", "--repeat", "1", "--json"]);
-    let started = command.stdout(Stdio::null()).spawn();
-    let mut hogs = Ended(started.map_err(failed("terrace"))?);
+    let mut hogs = Running::start(command.stdout(Stdio::null()))?;
     let reclaims = direct_reclaims()?;
     let (mut sign, mut swapped) = (None, 0);
-    while matches!(restore.try_wait(), Ok(None)) {
+    while restore.runs() {
         let available = system::meminfo_bytes("MemAvailable:")?;
         if sign.is_none() && (available <= floor || direct_reclaims()? > reclaims) {
             sign = Some(Instant::now());
@@ -142,20 +140,9 @@ fn short_again(bystander: &mut WorkingSet, mib: u64, hog: &str) -> Outcome<()> {
     }))
 }
 
-/// A process that is ended on drop.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// What a restore reported; that it stopped early is no failure.
-fn report(restore: Child) -> Outcome<Value> {
-    let output = restore.wait_with_output().map_err(failed("the restore"))?;
-    serde_json::from_slice(&output.stdout).map_err(failed("the report"))
+fn report(mut restore: Running) -> Outcome<Value> {
+    serde_json::from_slice(&restore.output()?.stdout).map_err(failed("the report"))
 }
 
 fn oom_kills() -> Outcome<u64> {
@@ -164,14 +151,6 @@ fn oom_kills() -> Outcome<u64> {
 
 fn direct_reclaims() -> Outcome<u64> {
     counted(|name| name.starts_with("allocstall"))
-}
-
-/// The sum of those counters of `/proc/vmstat`.
-fn counted(is_wanted: impl Fn(&str) -> bool) -> Outcome<u64> {
-    let text = fs::read_to_string("/proc/vmstat").map_err(failed("vmstat"))?;
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    let wanted = lines.filter(|(name, _)| is_wanted(name));
-    Ok(wanted.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
 }
 
 fn mean(values: &[f64]) -> f64 {

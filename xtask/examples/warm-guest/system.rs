@@ -3,8 +3,9 @@
 
 use std::fmt::Display;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::FileExt;
-use std::process::Command;
+use std::process::{Child, Command, Output};
 use std::time::Instant;
 
 use serde_json::Value;
@@ -86,6 +87,53 @@ fn bytes_in(path: &str, name: &str) -> Outcome<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.ok_or_else(|| format!("no {name} in {path}"))? * 1024)
+}
+
+/// The sum of those counters of `/proc/vmstat` whose name is wanted.
+pub(crate) fn counted(is_wanted: impl Fn(&str) -> bool) -> Outcome<u64> {
+    let text = fs::read_to_string("/proc/vmstat").map_err(failed("vmstat"))?;
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let wanted: Vec<u64> =
+        lines.filter(|(name, _)| is_wanted(name)).filter_map(|(_, n)| n.parse().ok()).collect();
+    if wanted.is_empty() {
+        Err("no such counter in vmstat".to_owned())
+    } else {
+        Ok(wanted.iter().sum())
+    }
+}
+
+/// A process that is killed and waited for on drop.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Outcome<Self> {
+        command.spawn().map(Self).map_err(failed(&format!("{command:?}")))
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn runs(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+
+    /// What it printed, to its end.
+    pub(crate) fn output(&mut self) -> Outcome<Output> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        if let Some(mut pipe) = self.0.stdout.take() {
+            pipe.read_to_end(&mut stdout).map_err(failed("its output"))?;
+        }
+        if let Some(mut pipe) = self.0.stderr.take() {
+            pipe.read_to_end(&mut stderr).map_err(failed("its complaints"))?;
+        }
+        let status = self.0.wait().map_err(failed("its end"))?;
+        Ok(Output { status, stdout, stderr })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Reads a file, or all below a folder, in order, so that its disk is not asked page by page.

@@ -4,12 +4,11 @@
 //! every run can be repeated.
 
 use clap::Args;
+use model::duration;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Time for everything in `cargo xtask test`: the cases take more than half of it.
 const STEP_MUTANTS_TIME: Duration = Duration::from_secs(90);
-/// A day of mutants is enough for every purpose.
-const TIME_MAX: Duration = Duration::from_secs(7 * 86_400);
 /// Mutants get so much even where the cases took all of the time.
 const MUTANTS_TIME_MIN: Duration = Duration::from_secs(20);
 /// How often a random case tries: a round takes a second at most.
@@ -30,11 +29,11 @@ pub struct AttackOptions {
     seed: Option<u64>,
 
     /// Time for everything: the cases take what they need, mutants the rest
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "5min")]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration::parse, default_value = "5min")]
     time: Duration,
 
     /// As --for, and kill at random twenty times as often
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with = "time")]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, conflicts_with = "time")]
     long: Option<Duration>,
 
     /// Only this mutant of the families that are named
@@ -93,23 +92,6 @@ fn existing(text: &str) -> Result<String, String> {
     is_there.then(|| text.to_owned()).ok_or_else(missing)
 }
 
-/// A number with `s`, `min` or `h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor = match &text[digits.len()..] {
-        "" | "s" => 1,
-        "min" => 60,
-        "h" => 3600,
-        unit => return Err(format!("no unit {unit:?}: s, min or h")),
-    };
-    let seconds = digits.parse::<u64>().map_err(|error| error.to_string())?.saturating_mul(factor);
-    let time = Duration::from_secs(seconds);
-    if time > TIME_MAX {
-        return Err(format!("{text} is more than a week"));
-    }
-    Ok(time)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,7 +127,7 @@ mod tests {
             &["--sede"],
             &["--seed"],
             &["--seed", "x"],
-            &["--for", "1w"],
+            &["--for", "8d"],
             &["--for", "999999999999999999h"],
         ] {
             assert!(parsed(words).is_err(), "{words:?}");

@@ -67,7 +67,7 @@ fn packages() -> Result<(), String> {
     }
     let wanted = web::PACKAGES.map(|(name, version)| format!("{name}@{version}"));
     let missing = format!("missing Node packages {}", wanted.join(", "));
-    let cache = web::cache().filter(|_| is_root() && process::find("npm").is_some());
+    let cache = web::cache().filter(|_| testkit::is_root() && process::find("npm").is_some());
     let Some(cache) = cache else {
         return Err(missing);
     };
@@ -90,7 +90,7 @@ pub(crate) fn obtain(needs: &'static [Need]) -> Result<(), String> {
         return Ok(());
     }
     let missing = format!("missing {}", describe(&absent));
-    if !(is_root() && process::find("apt-get").is_some()) {
+    if !(testkit::is_root() && process::find("apt-get").is_some()) {
         return Err(missing);
     }
     apt(&absent).map_err(|error| format!("{missing}: {error}"))
@@ -122,16 +122,6 @@ fn apt_get(args: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the effective user is root, from `/proc/self/status`.
-fn is_root() -> bool {
-    fs::read_to_string("/proc/self/status").is_ok_and(|status| effective_user(&status) == Some("0"))
-}
-
-fn effective_user(status: &str) -> Option<&str> {
-    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    ids.split_whitespace().nth(1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,12 +132,6 @@ mod tests {
         let absent = absent(NEEDS, |program| program != "mbw");
         assert_eq!(absent.len(), 1);
         assert_eq!(describe(&absent), "mbw (copy figures to compare with)".to_owned());
-    }
-
-    #[test]
-    fn the_effective_user_is_the_second_number() {
-        assert_eq!(effective_user("Name:\tx\nUid:\t1000\t0\t7\t7\nGid:\t1\n"), Some("0"));
-        assert_eq!(effective_user("Name:\tx\n"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use model::bytes::Bytes;
 use testkit::disk_model::Timing;
 
 /// Serial numbers of virtio disks end after 20 characters; the guest knows a disk by that number.
@@ -126,17 +127,9 @@ pub(super) fn device_id(name: &str) -> String {
 
 /// A number of bytes: `4096`, `512M`, `4G` (powers of 1024).
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.chars().last() {
-        Some('K') => (&text[..text.len() - 1], 10),
-        Some('M') => (&text[..text.len() - 1], 20),
-        Some('G') => (&text[..text.len() - 1], 30),
-        Some('T') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    let number = digits.parse::<u64>().ok();
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| format!("bad size {text:?}; write 512M or 4G"))
+    let is_usual = text.chars().all(|c| c.is_ascii_digit() || "KMGT".contains(c));
+    let number = text.parse::<Bytes>().ok().filter(|_| is_usual);
+    number.map(|bytes| bytes.0).ok_or_else(|| format!("bad size {text:?}; write 512M or 4G"))
 }
 
 fn len(text: &str) -> Result<u64, String> {

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::ErrorKind;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use super::files::{self, WorkFolder, make_folder, write};
@@ -49,6 +49,7 @@ const PACKAGES: &[&str] = &[
 
 const NEEDS: &[Need] = &[
     need("apt-get", "apt", "the guest's packages"),
+    need("bash", "bash", "the guest's packages"),
     need("depmod", "kmod", "the guest's modules"),
     need("dpkg-deb", "dpkg", "the guest's packages"),
     need("ldconfig", "libc-bin", "the guest's libraries"),
@@ -56,7 +57,6 @@ const NEEDS: &[Need] = &[
     need("qemu-system-x86_64", "qemu-system-x86", "the machine itself"),
     need("setpriv", "util-linux", "an end of QEMU with this program"),
     need("xz", "xz-utils", "the modules that the guest boots with"),
-    need("zstd", "zstd", "the guest's kernel"),
 ];
 
 const INIT: &str = include_str!("guest/init.sh");
@@ -288,29 +288,11 @@ fn unpack(debs: &Path, root: &Path) -> Result<(), Error> {
 }
 
 fn unpack_one(package: &Path, root: &Path) -> Result<(), Error> {
-    let failed = |what: String| Error::Program {
-        program: "dpkg-deb".to_owned(),
-        what: format!("{}: {what}", package.display()),
-    };
-    let mut reader = Command::new("dpkg-deb")
-        .arg("--fsys-tarfile")
-        .arg(package)
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(error.to_string()))?;
-    let mut tar = Command::new("tar");
     // A package that still ships /bin must not replace the link by a folder.
-    tar.args(["-x", "--keep-directory-symlink", "-C"]).arg(root);
-    if let Some(output) = reader.stdout.take() {
-        tar.stdin(output);
-    }
-    let written = tar.status().map_err(|error| failed(error.to_string()))?;
-    let read = reader.wait().map_err(|error| failed(error.to_string()))?;
-    if written.success() && read.success() {
-        Ok(())
-    } else {
-        Err(failed("cannot be unpacked".to_owned()))
-    }
+    let script = "dpkg-deb --fsys-tarfile \"$0\" | tar -x --keep-directory-symlink -C \"$1\"";
+    let mut command = Command::new("bash");
+    command.args(["-o", "pipefail", "-c", script]).args([package, root]);
+    step(command).map(drop)
 }
 
 /// The only folder of modules.
@@ -364,12 +346,7 @@ fn with_room(kib: u64) -> u64 {
 
 /// A program in a directory where perhaps only root's `PATH` leads.
 fn system_command(program: &str) -> Command {
-    let mut command = Command::new(program);
-    if let Some(path) = process::find(program) {
-        command = Command::new(path);
-    }
-    command.stdin(Stdio::null());
-    command
+    Command::new(process::find(program).unwrap_or_else(|| program.into()))
 }
 
 fn link(target: &str, path: &Path) -> Result<(), Error> {

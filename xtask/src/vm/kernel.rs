@@ -9,7 +9,6 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::files;
 use crate::error::Error;
 
 /// The script that the kernel starts.
@@ -26,15 +25,13 @@ const PROGRAM: u32 = 0o100_755;
 /// Unpacks the kernel within a bzImage (boot protocol 2.08, `Documentation/arch/x86/boot.rst`).
 ///
 /// # Errors
-/// When it is no bzImage, or zstd cannot unpack it.
+/// When it is no bzImage, or not packed with zstd.
 pub(super) fn unpack(compressed: &Path, target: &Path) -> Result<(), Error> {
     let bytes = fs::read(compressed).map_err(Error::io("read", compressed))?;
     let payload = payload(&bytes)
         .ok_or_else(|| Error::Malformed { what: "kernel", why: "not a bzImage".to_owned() })?;
-    let packed = target.with_extension("zst");
-    files::write(&packed, payload)?;
-    decompress("zstd", &packed, target)?;
-    fs::remove_file(&packed).map_err(Error::io("remove", &packed))
+    let output = File::create(target).map_err(Error::io("make", target))?;
+    zstd::stream::copy_decode(payload, output).map_err(Error::io("unpack", compressed))
 }
 
 /// The compressed kernel within a bzImage, without the size that follows it.
@@ -70,13 +67,8 @@ pub(super) fn initramfs(root: &Path, modules: &Path) -> Result<Vec<u8>, Error> {
     archive.add("init", PROGRAM, INITRAMFS.as_bytes());
     let mut names = String::new();
     for path in order {
-        let source = modules.join(path);
-        let plain = source.with_extension("");
-        decompress("xz", &source, &plain)?;
-        let bytes = fs::read(&plain).map_err(Error::io("read", &plain))?;
-        fs::remove_file(&plain).map_err(Error::io("remove", &plain))?;
         let name = module_name(path);
-        archive.add(&format!("modules/{name}"), PROGRAM, &bytes);
+        archive.add(&format!("modules/{name}"), PROGRAM, &without_xz(&modules.join(path))?);
         names = format!("{names}{name}\n");
     }
     archive.add("modules/order", PROGRAM, names.as_bytes());
@@ -118,21 +110,16 @@ fn module_name(path: &str) -> &str {
     file.split('.').next().unwrap_or(file)
 }
 
-/// Unpacks `source` into `target` with a program that takes the options of gzip.
-fn decompress(program: &str, source: &Path, target: &Path) -> Result<(), Error> {
+/// What a file packed by `xz` holds.
+fn without_xz(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |what: String| Error::Program {
-        program: program.to_owned(),
-        what: format!("{}: {what}", source.display()),
+        program: "xz".to_owned(),
+        what: format!("{}: {what}", path.display()),
     };
-    let output = File::create(target).map_err(Error::io("make", target))?;
-    let status = Command::new(program)
-        .args(["-d", "-c", "-q"])
-        .arg(source)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .status()
-        .map_err(|error| failed(error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
+    let mut command = Command::new("xz");
+    command.args(["-d", "-c", "-q"]).arg(path).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(output.status.to_string())) }
 }
 
 /// A cpio archive in the `newc` format

@@ -26,7 +26,7 @@ mod server;
 mod streams;
 
 use guest::End;
-pub use options::VmOptions;
+use options::VmOptions;
 use payload::Copy;
 
 /// As `timeout` of coreutils.
@@ -48,23 +48,18 @@ struct Line {
 
 /// Runs the words after `vm`; gives the command's exit status, 124 when its time was over, 125 when
 /// something here failed (which is said on standard error).
-pub fn run(args: &[String]) -> u8 {
-    match crate::shown(crate::parse::<Line>("cargo xtask vm", args)) {
-        Ok(None) => 0,
-        Ok(Some(line)) => run_options(&line.options),
-        Err(error) => complain(&error),
-    }
-}
-
-/// As [`run`], with the words already read.
-pub(crate) fn run_options(options: &VmOptions) -> u8 {
-    let checked = options.check().map_err(Error::Usage);
-    checked.and_then(|()| perform(options)).unwrap_or_else(|error| complain(&error))
-}
-
-fn complain(error: &Error) -> u8 {
-    eprintln!("xtask: vm: {error}");
-    FAILED
+pub(crate) fn run(args: &[String]) -> u8 {
+    let outcome = crate::shown(crate::parse::<Line>("cargo xtask vm", args)).and_then(|line| {
+        let Some(Line { options }) = line else {
+            return Ok(0);
+        };
+        options.check().map_err(Error::Usage)?;
+        perform(&options)
+    });
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: vm: {error}");
+        FAILED
+    })
 }
 
 /// Whether a guest can be started here without a download.

@@ -23,7 +23,7 @@ const TIMEOUT_S_MAX: u64 = 86_400;
 /// output and exit status; 124: the time is over, 125: this program failed. One word is a shell
 /// script, several are a program. If COMMAND names terrace, it is built and is on PATH.
 #[derive(Args, Clone, Debug, PartialEq)]
-pub struct VmOptions {
+pub(super) struct VmOptions {
     /// Only make the guest image
     #[arg(long, conflicts_with = "clean")]
     pub(super) build: bool,
