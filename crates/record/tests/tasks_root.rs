@@ -18,7 +18,7 @@ use std::process::Command;
 use std::time::Duration;
 use sys::parent::Reaper;
 use sys::spawn::Gated;
-use sys::wait::{reap_orphans, try_wait, wait};
+use sys::wait::{try_wait, wait};
 use testkit::{TempDir, skip};
 use undo::AppliedChange;
 
@@ -215,19 +215,18 @@ fn orphans_of_the_reaper_belong_without_being_seen() {
     };
     let _reaper = Reaper::start().unwrap();
     // A daemon as of old: twice forked, its parent gone.
-    let script = "(/bin/sleep 0.05 & exit 0); exit 0";
-    let mut command = Gated::spawn(&shell(script)).unwrap();
+    let directory = TempDir::new();
+    let path = directory.join("pid");
+    let script = format!("(/bin/sleep 0.05 & echo $! > {}; exit 0); exit 0", path.display());
+    let mut command = Gated::spawn(&shell(&script)).unwrap();
     listener.watch(&TaskScope { processes: vec![command.pid()], reaper: Some(std::process::id()) });
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
-    let mut reaped = Vec::new();
-    while reaped.is_empty() {
-        reaped = reap_orphans(None).unwrap();
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    let orphan: u32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
+    wait(orphan).unwrap();
     let report = listener.finish(sys::clock::now_ns());
     let sleep = report.tasks.iter().find(|task| task.comm == "sleep").unwrap();
-    assert!(reaped.contains(&sleep.pid));
+    assert_eq!(sleep.pid, orphan);
     assert!(sleep.alive_ns >= sleep.run_ns);
     assert_eq!(report.lost, 0);
 }

@@ -5,9 +5,8 @@
 //! the way out. `timeout` sends its signal twice in a row, to the program and to its
 //! group: a second one that comes at once is the same request.
 
-use crate::error::{Result, check};
+use crate::error::Result;
 use crate::signals;
-use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// The signal that asked for the end; 0 while none has.
@@ -59,18 +58,12 @@ pub fn reset_broken_pipe() {
 }
 
 fn install_one(number: libc::c_int) -> Result<()> {
-    const OPERATION: &str = "install a signal handler";
     if signals::disposition(number)?.sa_sigaction == libc::SIG_IGN {
         return Ok(());
     }
-    // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    action.sa_flags = libc::SA_RESTART;
-    // SAFETY: `action` is complete, and its handler does only what is permitted in a signal
-    // handler: atomics, reading a clock, setting a disposition and raising a signal.
-    let answer = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
-    check(OPERATION, answer).map(drop)
+    // The handler does only what is permitted in one: atomics, reading a clock, setting a
+    // disposition and raising a signal.
+    signals::set(number, &signals::action(on_signal as extern "C" fn(libc::c_int) as usize))
 }
 
 extern "C" fn on_signal(number: libc::c_int) {

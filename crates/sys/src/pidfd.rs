@@ -14,11 +14,16 @@ use std::os::fd::OwnedFd;
 /// process has, `Unsupported` before Linux 5.3.
 pub fn open(pid: u32) -> Result<OwnedFd> {
     const OPERATION: &str = "watch the process";
-    let number = i32::try_from(pid)
+    let number = process_number(OPERATION, pid)?;
+    rustix::process::pidfd_open(number, PidfdFlags::empty()).map_err(failed(OPERATION))
+}
+
+/// The number as the kernel's calls take it.
+pub(crate) fn process_number(operation: &'static str, pid: u32) -> Result<Pid> {
+    i32::try_from(pid)
         .ok()
         .and_then(Pid::from_raw)
-        .ok_or_else(|| Error::invalid(OPERATION, "no process has such a number"))?;
-    rustix::process::pidfd_open(number, PidfdFlags::empty()).map_err(failed(OPERATION))
+        .ok_or_else(|| Error::invalid(operation, "no process has such a number"))
 }
 
 #[cfg(test)]

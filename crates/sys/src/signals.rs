@@ -169,7 +169,7 @@ pub(crate) fn disposition(number: libc::c_int) -> Result<libc::sigaction> {
 }
 
 /// An action that runs `handler`, or one of the two constants for none.
-fn action(handler: libc::sighandler_t) -> libc::sigaction {
+pub(crate) fn action(handler: libc::sighandler_t) -> libc::sigaction {
     // SAFETY: all-zero is a valid `sigaction`: empty mask, no flags, default handler.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
@@ -177,7 +177,8 @@ fn action(handler: libc::sighandler_t) -> libc::sigaction {
     action
 }
 
-fn set(number: libc::c_int, action: &libc::sigaction) -> Result<()> {
+/// Sets what happens on a signal.
+pub(crate) fn set(number: libc::c_int, action: &libc::sigaction) -> Result<()> {
     // SAFETY: `action` is complete: one that the kernel gave, or one whose handler does only
     // what is permitted in a signal handler.
     let answer = unsafe { libc::sigaction(number, action, std::ptr::null_mut()) };

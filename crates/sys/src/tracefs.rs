@@ -40,8 +40,6 @@ pub struct Field {
     pub offset: usize,
     /// Its length in bytes.
     pub bytes: usize,
-    /// Whether it is a signed number.
-    pub signed: bool,
 }
 
 impl Tracefs {
@@ -105,12 +103,6 @@ impl Field {
         Some(u64::from_ne_bytes(word))
     }
 
-    /// As [`Field::number`] for a signed 32-bit number.
-    #[must_use]
-    pub fn signed_32(&self, raw: &[u8]) -> Option<i32> {
-        Some(i32::from_ne_bytes(self.data(raw)?.try_into().ok()?))
-    }
-
     /// The bytes of the field; `None` where `raw` is too short.
     #[must_use]
     pub fn data<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
@@ -134,7 +126,6 @@ fn parse_field(line: &str) -> Option<Field> {
             }
             "offset" => field.offset = value.parse().ok()?,
             "size" => field.bytes = value.parse().ok()?,
-            "signed" => field.signed = value == "1",
             _ => {}
         }
     }
@@ -169,10 +160,9 @@ mod tests {
         let names: Vec<_> = fields.iter().map(|field| field.name.as_str()).collect();
         assert_eq!(names[..3], ["common_type", "prev_comm", "prev_pid"]);
         let pid = &fields[2];
-        assert_eq!((pid.offset, pid.bytes, pid.signed), (24, 4, true));
+        assert_eq!((pid.offset, pid.bytes), (24, 4));
         let mut raw = [0u8; 28];
         raw[24..].copy_from_slice(&(-5i32).to_ne_bytes());
-        assert_eq!(pid.signed_32(&raw), Some(-5));
         assert_eq!(pid.number(&raw), Some(u64::from((-5i32).cast_unsigned())));
         assert_eq!(pid.number(&raw[..27]), None, "cut data is no number");
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use sys::ErrorKind;
 use sys::signals::PassOn;
 use sys::spawn::{Gated, is_not_found};
-use sys::wait::{ChildEnding, reap_orphans, try_wait, wait};
+use sys::wait::{ChildEnding, try_wait, wait};
 use testkit::TempDir;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -166,11 +166,7 @@ fn orphans_come_to_the_reaper_and_are_reaped() {
     command.open_gate().unwrap();
     assert_eq!(wait(command.pid()).unwrap().ended, ChildEnding::Exited { code: 0 });
     let orphan: u32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
-    assert_eq!(reap_orphans(None).unwrap(), Vec::<u32>::new());
+    assert_eq!(try_wait(orphan).unwrap(), None);
     std::fs::write(path.with_extension("go"), "").unwrap();
-    let mut reaped = Vec::new();
-    while !reaped.contains(&orphan) {
-        reaped.extend(reap_orphans(None).unwrap());
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    wait(orphan).unwrap();
 }
