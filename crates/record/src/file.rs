@@ -14,7 +14,6 @@ mod columns;
 mod file_sink;
 mod follower;
 mod joined;
-mod memory_sink;
 mod open;
 mod part;
 mod read_back;

@@ -1,11 +1,12 @@
-//! A recording that is written to one file, through its descriptor only.
+//! A recording that is written to one file, through its descriptor only, or to memory: the same
+//! [`Writer`] makes both, so both give the same recording.
 //!
 //! A file is made for this recording, or replaces an older recording if that was asked for; any
 //! other file is left alone. As `perf.data` does, it belongs to its owner only: it contains the
 //! command lines of all users.
 
 use super::read_back::{read_back, with_end};
-use super::reader::{Limits, starts_with_magic};
+use super::reader::{Limits, read, starts_with_magic};
 use super::tail::flush_if_followed;
 use super::writer::{FILE_MODE, Writer};
 use crate::error::at;
@@ -108,6 +109,31 @@ impl RecordSink for FileSink {
         if let Ok(about) = self.writer.sink().metadata() {
             remove(&self.place, about.ino());
         }
+    }
+}
+
+/// A recording in memory: the bytes of its file, read back at its end.
+impl RecordSink for Writer<Vec<u8>> {
+    fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
+        Writer::sample(self, tick, schemas, row)
+    }
+
+    fn span(&mut self, span: &Span) -> Result<()> {
+        Writer::span(self, span)
+    }
+
+    fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
+        Writer::tasks(self, tasks)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Writer::flush(self)
+    }
+
+    fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
+        let ended = self.end(facts, outcome).map(|()| outcome.clone());
+        let recording = read(&*self.into_sink())?;
+        Ok(with_end(recording, ended, facts, outcome))
     }
 }
 

@@ -24,14 +24,14 @@ const DEVICE: [Figure; 9] = [
 const DEVICE_USE: [Figure; 2] =
     [(&["%util"], "io_ns", Share(100.0)), (&["aqu-sz", "avgqu-sz"], "weighted_ns", Share(1.0))];
 
-/// The words over the processor line, in per cent.
+/// The words over the processor line: times of so many processors.
 const PROCESSORS: [Figure; 6] = [
-    (&["%user"], "user_ns", Share(100.0)),
-    (&["%nice"], "nice_ns", Share(100.0)),
-    (&["%system"], "system_ns", Share(100.0)),
-    (&["%iowait"], "iowait_ns", Share(100.0)),
-    (&["%steal"], "steal_ns", Share(100.0)),
-    (&["%idle"], "idle_ns", Share(100.0)),
+    (&["%user"], "user_ns", Share(1.0)),
+    (&["%nice"], "nice_ns", Share(1.0)),
+    (&["%system"], "system_ns", Share(1.0)),
+    (&["%iowait"], "iowait_ns", Share(1.0)),
+    (&["%steal"], "steal_ns", Share(1.0)),
+    (&["%idle"], "idle_ns", Share(1.0)),
 ];
 
 /// Where a line stands.
@@ -112,7 +112,7 @@ impl Reports {
     fn take_processors(&mut self, names: &[&str], words: &[&str]) {
         if self.is_taken {
             let cpus = self.cpus;
-            let share = |name: &str| Some(number(names, words, name)? * cpus);
+            let share = |name: &str| Some(number(names, words, name)? / 100.0 * cpus);
             self.timeline.take("stat.cpu.", &PROCESSORS, share);
         }
     }

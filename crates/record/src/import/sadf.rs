@@ -42,16 +42,16 @@ const REPORT: [Figure; 29] = [
     (&["/psi/psi-mem/full_avg"], "pressure.memory.full_ns", Share(100.0)),
 ];
 
-/// Shares of processors, in per cent; names of the short and of the long report.
+/// Times of so many processors; names of the short and of the long report.
 const PROCESSOR: [Figure; 8] = [
-    (&["user", "usr"], "user_ns", Share(100.0)),
-    (&["nice"], "nice_ns", Share(100.0)),
-    (&["system", "sys"], "system_ns", Share(100.0)),
-    (&["iowait"], "iowait_ns", Share(100.0)),
-    (&["steal"], "steal_ns", Share(100.0)),
-    (&["irq"], "irq_ns", Share(100.0)),
-    (&["soft"], "softirq_ns", Share(100.0)),
-    (&["idle"], "idle_ns", Share(100.0)),
+    (&["user", "usr"], "user_ns", Share(1.0)),
+    (&["nice"], "nice_ns", Share(1.0)),
+    (&["system", "sys"], "system_ns", Share(1.0)),
+    (&["iowait"], "iowait_ns", Share(1.0)),
+    (&["steal"], "steal_ns", Share(1.0)),
+    (&["irq"], "irq_ns", Share(1.0)),
+    (&["soft"], "softirq_ns", Share(1.0)),
+    (&["idle"], "idle_ns", Share(1.0)),
 ];
 
 /// Figures of a disk, from `sar -d`.
@@ -107,7 +107,7 @@ fn take(timeline: &mut Timeline, report: &Value, cpus: f64) {
             Some(number) => (format!("cpu{number}"), 1.0),
             None => continue,
         };
-        let share = |theirs: &str| Some(cpu[theirs].as_f64()? * count);
+        let share = |theirs: &str| Some(cpu[theirs].as_f64()? / 100.0 * count);
         timeline.take(&format!("stat.{name}."), &PROCESSOR, share);
     }
     for disk in list(report, "disk") {
