@@ -13,4 +13,7 @@ pub use limits::{
     CpuLimit, MemoryLimit, memory_and_swap_rooms, memory_limits, memory_limits_at,
     tightest_cpu_limit,
 };
-pub use place::{CgroupVersion, Controller, Group, GroupPlace, locate, memory_group_of, own_group};
+pub use place::{
+    CgroupVersion, Controller, Group, GroupPlace, locate, members, memory_group_at,
+    memory_group_of, own_group,
+};

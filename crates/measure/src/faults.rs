@@ -11,9 +11,7 @@
 
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Disturbance, Tally};
-use crate::memory::PageKind;
-use crate::memory::arena;
-use crate::memory::copy::SkippedMethod;
+use crate::memory::{SkippedMethod, arena};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use model::bytes::MIB;
@@ -60,10 +58,10 @@ impl TouchMethod {
         }
     }
 
-    fn kind(self) -> PageKind {
+    fn pages(self) -> Pages {
         match self {
-            TouchMethod::Base | TouchMethod::Populate => PageKind::Base,
-            TouchMethod::Transparent => PageKind::Transparent,
+            TouchMethod::Base | TouchMethod::Populate => Pages::Base,
+            TouchMethod::Transparent => Pages::Transparent,
         }
     }
 }
@@ -327,11 +325,7 @@ fn series(
     budget: &Budget,
     bracket: &mut Bracket,
 ) -> Result<(FaultSeries, Mapping)> {
-    let pages = match way.kind() {
-        PageKind::Base => Pages::Base,
-        PageKind::Transparent | PageKind::Huge => Pages::Transparent,
-    };
-    let mut mapping = Mapping::anonymous(limit as usize, pages).map_err(|source| {
+    let mut mapping = Mapping::anonymous(limit as usize, way.pages()).map_err(|source| {
         Error::caused(ErrorKind::Impossible, format!("map {}", Bytes(limit)), source)
     })?;
     let touch_bytes = match way {

@@ -10,3 +10,14 @@ pub mod mover;
 pub mod technique;
 
 pub use arena::{Arena, PageKind, PagesGranted};
+
+use serde::{Deserialize, Serialize};
+
+/// A method, size or kind of page that was left out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SkippedMethod {
+    /// Its name, or the size.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}

@@ -7,12 +7,10 @@
 //!
 //! Only the probe's own nameless file is ever written or evicted from the cache.
 
-mod evict;
 pub mod fill;
 pub mod iolat;
 pub mod latency;
 pub mod order;
-mod pace;
 pub mod random;
 pub mod raw;
 pub mod seqio;
@@ -27,12 +25,11 @@ use std::io;
 use std::path::Path;
 
 pub use iolat::{Access, IolatPlan, IolatReport, iolat};
-pub use pace::RateAt;
 pub use random::{RandomReport, random_read};
-pub use raw::{RawComparison, raw_compare};
+pub use raw::raw_compare;
 pub use seqio::{PhaseName, SeqPhase, SeqPlan, SeqReport, seqio};
 pub use served::{Served, ServedBy};
-pub use stream::TransferMode;
+pub use stream::{RateAt, TransferMode};
 pub use survey::{DeviceLimits, survey_device, survey_ram_disk};
 pub use target::{StorageTarget, TargetFacts, TargetKind};
 
@@ -79,4 +76,9 @@ fn per_second(amount: u64, ns: u64) -> Option<f64> {
 fn cpu_ns() -> Option<u64> {
     let usage = sys::usage::process().ok()?;
     Some(usage.cpu_ns())
+}
+
+/// Processor time of the process since it had used `before`.
+fn cpu_ns_since(before: Option<u64>) -> Option<u64> {
+    Some(cpu_ns()?.saturating_sub(before?))
 }

@@ -323,7 +323,7 @@ fn the_raw_device_is_read_beside_the_own_file_and_never_written() {
     // Whole turns of both sides.
     assert_eq!(comparison.own.requests, comparison.raw.requests);
     assert!(comparison.own.requests >= 8);
-    assert_eq!(comparison.evidence.len(), 3);
+    assert!(comparison.own.p50_ns.is_some() && comparison.raw.p50_ns.is_some());
     drop(device);
     assert_eq!(state(&image), before);
 }

@@ -9,6 +9,7 @@
 //! 3. `in_page` visits the pages in random order, and within a page its lines in random order: one
 //!    TLB miss a page.
 
+use model::random::Random;
 use std::marker::PhantomData;
 
 /// A cycle of dependent loads through a buffer that it borrows, and its place in it.
@@ -96,7 +97,7 @@ impl<'a> Chase<'a> {
         // Sattolo: exchanging with a strictly lower line, never with itself, is what makes it one
         // cycle.
         for line in (1..self.lines).rev() {
-            let other = random.below(line);
+            let other = random.below(line as u64) as usize;
             let (link, other_link) = (self.link(line), self.link(other));
             self.set_link(line, other_link);
             self.set_link(other, link);
@@ -193,29 +194,4 @@ unsafe extern "C" fn follow(start: *const u8, loads: u64) -> *const u8 {
         at = unsafe { at.cast::<*const u8>().read_volatile() };
     }
     at
-}
-
-/// `SplitMix64` (Steele, Lea, Flood 2014): reproducible, and good enough to defeat a prefetcher.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`; the bias of the multiplication is below 2^-32 for any buffer that
-    /// fits a machine.
-    fn below(&mut self, limit: usize) -> usize {
-        ((u128::from(self.next()) * limit as u128) >> 64) as usize
-    }
-
-    fn shuffle(&mut self, values: &mut [usize]) {
-        for last in (1..values.len()).rev() {
-            values.swap(last, self.below(last + 1));
-        }
-    }
 }

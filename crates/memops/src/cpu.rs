@@ -4,6 +4,20 @@
 //! AVX and AVX-512 count as present only when the operating system saves their registers too, as
 //! `std` checks.
 
+/// Whether this CPU is an x86-64 with the feature.
+#[cfg(target_arch = "x86_64")]
+macro_rules! has_feature {
+    ($feature:tt) => {
+        std::arch::is_x86_feature_detected!($feature)
+    };
+}
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! has_feature {
+    ($feature:tt) => {
+        false
+    };
+}
+
 /// What a method needs beyond the architecture's base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
@@ -25,8 +39,8 @@ impl Need {
             Need::Nothing => (true, ""),
             Need::X86_64 => (cfg!(target_arch = "x86_64"), "needs x86-64"),
             Need::Aarch64 => (cfg!(target_arch = "aarch64"), "needs aarch64"),
-            Need::Avx2 => (has_avx2(), "needs avx2"),
-            Need::Avx512f => (has_avx512f(), "needs avx512f"),
+            Need::Avx2 => (has_feature!("avx2"), "needs avx2"),
+            Need::Avx512f => (has_feature!("avx512f"), "needs avx512f"),
             Need::Clzero => (has_clzero(), "needs clzero (AMD Zen)"),
         };
         (!present).then_some(reason)
@@ -35,19 +49,8 @@ impl Need {
 
 /// Whether `rep movs` and `rep stos` move whole lines (ERMS), as every server CPU since 2013
 /// (Intel) and 2020 (AMD).
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn has_fast_strings() -> bool {
-    std::arch::is_x86_feature_detected!("ermsb")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx2() -> bool {
-    std::arch::is_x86_feature_detected!("avx2")
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_avx512f() -> bool {
-    std::arch::is_x86_feature_detected!("avx512f")
+    has_feature!("ermsb")
 }
 
 /// Leaf 0x8000_0008, EBX bit 0 (AMD64 manual, volume 3, CLZERO). A CPUID under a hypervisor traps
@@ -68,21 +71,6 @@ fn has_clzero() -> bool {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-mod elsewhere {
-    pub(crate) fn has_fast_strings() -> bool {
-        false
-    }
-    pub(super) fn has_avx2() -> bool {
-        false
-    }
-    pub(super) fn has_avx512f() -> bool {
-        false
-    }
-    pub(super) fn has_clzero() -> bool {
-        false
-    }
+fn has_clzero() -> bool {
+    false
 }
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use elsewhere::has_fast_strings;
-#[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{has_avx2, has_avx512f, has_clzero};

@@ -3,12 +3,25 @@
 //!
 //! Only x86-64 has a decoder here; `x86_64::control_flow` decodes and finds the loops.
 
-use crate::instruction::Instruction;
 use std::error::Error;
 use std::fmt;
 
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64::control_flow;
+
+/// One instruction of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Bytes from the function's first instruction.
+    pub offset: usize,
+    /// The machine code.
+    pub bytes: Vec<u8>,
+    /// Intel syntax; targets of jumps within the function are offsets like `offset`.
+    pub text: String,
+    /// Whether it belongs to an innermost loop: within the span of a backward jump, or a `rep`
+    /// string instruction.
+    pub in_loop: bool,
+}
 
 /// Why a method's code cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

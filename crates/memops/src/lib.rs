@@ -17,7 +17,6 @@ mod compiled;
 mod cpu;
 mod disassemble;
 mod element;
-mod instruction;
 mod kernel;
 mod libc;
 mod method;
@@ -25,7 +24,7 @@ mod registry;
 mod word;
 
 #[cfg(target_arch = "aarch64")]
-mod aarch64;
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -33,8 +32,7 @@ mod x86_64;
 mod tests;
 
 pub use chase::Chase;
-pub use disassemble::DisassembleError;
+pub use disassemble::{DisassembleError, Instruction};
 pub use element::{Width, copy_strided};
-pub use instruction::Instruction;
 pub use method::{Family, Method, Operation, Traffic};
 pub use registry::{find, methods};

@@ -4,8 +4,7 @@
 //! The rows themselves are in `registry`, the loops in the files of their instruction sets.
 
 use crate::cpu::{self, Need};
-use crate::disassemble::{self, DisassembleError};
-use crate::instruction::Instruction;
+use crate::disassemble::{self, DisassembleError, Instruction};
 use crate::kernel::{self, Kernel};
 use crate::libc;
 
@@ -83,7 +82,7 @@ pub struct Method {
     pub(crate) name: &'static str,
     pub(crate) describe: &'static str,
     pub(crate) operation: Operation,
-    pub(crate) group: Family,
+    pub(crate) family: Family,
     pub(crate) traffic: Traffic,
     pub(crate) need: Need,
     /// The loop, where this architecture has one.
@@ -111,8 +110,8 @@ impl Method {
 
     /// The family that it belongs to.
     #[must_use]
-    pub fn group(&self) -> Family {
-        self.group
+    pub fn family(&self) -> Family {
+        self.family
     }
 
     /// Which bus transfers it causes when the buffers are far larger than the caches, on this CPU.
@@ -122,7 +121,7 @@ impl Method {
     #[must_use]
     pub fn traffic(&self) -> Traffic {
         let by_string_instruction =
-            self.group == Family::StringInstruction || self.group == Family::Libc;
+            self.family == Family::StringInstruction || self.family == Family::Libc;
         match self.traffic {
             Traffic::CopyStreamed if by_string_instruction && !cpu::has_fast_strings() => {
                 Traffic::CopyAllocate
@@ -212,7 +211,7 @@ impl Method {
 
     fn entry(&self) -> Option<*const u8> {
         let kernel = self.kernel?;
-        Some(match (self.group, self.operation) {
+        Some(match (self.family, self.operation) {
             (Family::Libc, Operation::Copy) => libc::memcpy_entry(),
             (Family::Libc, Operation::Write) => libc::memset_entry(),
             _ => kernel.entry(),

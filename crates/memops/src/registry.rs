@@ -10,9 +10,12 @@ use crate::method::{Family, Method, Operation, Traffic};
 use crate::{compiled, element, libc, word};
 
 #[cfg(target_arch = "aarch64")]
-use crate::aarch64::neon;
+use crate::neon;
 #[cfg(target_arch = "x86_64")]
-use crate::x86_64::{avx2, avx512, clzero, sse2, string};
+use crate::x86_64::{
+    clzero, string,
+    vector::{avx2, avx512, sse2},
+};
 
 /// All methods, absent ones included, in a stable order: copies, reads, writes.
 #[must_use]
@@ -57,13 +60,13 @@ macro_rules! aarch64 {
 const fn row(
     name: &'static str,
     operation: Operation,
-    group: Family,
+    family: Family,
     traffic: Traffic,
     need: Need,
     kernel: Option<Kernel>,
     describe: &'static str,
 ) -> Method {
-    Method { name, describe, operation, group, traffic, need, kernel }
+    Method { name, describe, operation, family, traffic, need, kernel }
 }
 
 use Family::{Avx2, Avx512, CacheLine, Classic, Compiler, Libc, Neon, Sse2, StringInstruction};

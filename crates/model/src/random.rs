@@ -9,12 +9,14 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next 64 bits.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(INCREMENT);
         mix(self.0)
     }
 
     /// A number below `bound`, which must not be 0. The bias is below `bound` / 2^64.
+    #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -40,6 +42,7 @@ pub const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The finalizer: an invertible function that changes about half of the bits of its result for each
 /// bit of `value`.
+#[inline]
 pub fn mix(value: u64) -> u64 {
     let half = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (half ^ (half >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -12,7 +12,7 @@ mod groups;
 mod pressure;
 mod processors;
 
-pub use groups::GROUP_MARGIN;
+pub use groups::{GROUP_MARGIN, WatchedGroup};
 
 use crate::{Error, ErrorKind, Result};
 use groups::GroupLimits;
@@ -29,6 +29,15 @@ const READ_INTERVAL: Duration = Duration::from_millis(20);
 /// A pause is slept in parts, so that a reason to stop is seen this soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
+/// By default a 16th of all memory is left to others: programs allocate meanwhile, and part of what
+/// the kernel calls available must be reclaimed first.
+const FLOOR_PART: u64 = 16;
+/// The floor if the size of memory is unknown.
+const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
+/// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
+/// swap.
+const PRESSURE_PERMILLE: u32 = 100;
+
 /// What the work may take.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -36,14 +45,28 @@ pub struct Limits {
     pub floor: Bytes,
     /// The share of time, in permille, that tasks may stall on memory before the work stops.
     pub pressure_permille: u32,
-    /// The smallest share, in percent, of the pages read that must be in memory afterwards.
-    pub yield_percent: u32,
     /// The longest time it may take.
     pub time: Option<Duration>,
     /// The most bytes that it may read.
     pub bytes: Option<Bytes>,
     /// Whether it takes its share of the processors without pausing for others.
     pub hurry: bool,
+}
+
+impl Limits {
+    /// The limits by default: a 16th of the memory is left to others, stalls of a tenth of the time
+    /// end the work, and neither time nor bytes are limited.
+    #[must_use]
+    pub fn usual(root: &Root) -> Self {
+        let total = machine::memory::total(root);
+        Self {
+            floor: total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART)),
+            pressure_permille: PRESSURE_PERMILLE,
+            time: None,
+            bytes: None,
+            hurry: false,
+        }
+    }
 }
 
 /// Why the work ended.
@@ -75,29 +98,36 @@ pub enum StopReason {
 /// first stop or the drop; threads and processes that it starts inherit both. It cannot leave its
 /// thread.
 ///
+/// What the work brings into memory is charged to a control group, mostly its own: the kernel would
+/// evict as much of that group once it is at its limit. So name the group to
+/// [`Allowance::watch_groups`], size each batch by [`Allowance::batch_room`], and ask one of three:
+/// - [`Allowance::check`] between two batches, when no request of the work is in flight;
+/// - [`Allowance::check_limits`] after each of many small steps: it does not pause for others;
+/// - [`Allowance::check_unblocked`] while requests are in flight, from an observer of `transfer` or
+///   while a helper reads: it never blocks.
+///
 /// ```
 /// use model::Bytes;
 /// use place::background::batch::{BATCH_TIME, next_size};
-/// use place::background::{Allowance, Limits, StopReason};
+/// use place::background::{Allowance, Limits, StopReason, WatchedGroup};
 /// use std::time::Instant;
 ///
 /// # fn read(bytes: u64) -> u64 { bytes }
-/// let limits = Limits {
-///     floor: Bytes(64 << 20),
-///     pressure_permille: 100,
-///     yield_percent: 50,
-///     time: Some(BATCH_TIME),
-///     bytes: Some(Bytes(1 << 20)),
-///     hurry: false,
-/// };
-/// let mut allowance = Allowance::start(&machine::Root::system(), limits)?;
+/// let root = machine::Root::system();
+/// let limits = Limits { time: Some(BATCH_TIME), ..Limits::usual(&root) };
+/// let mut allowance = Allowance::start(&root, limits)?;
+/// // The first group is 0: this process reads, so its own is charged.
+/// allowance.watch_groups([WatchedGroup::OfProcess(std::process::id())]);
 /// let (mut moved, mut size) = (0, 64 << 10);
 /// let stop = loop {
 ///     if let Some(stop) = allowance.check(Bytes(moved)) {
 ///         break stop;
 ///     }
+///     if allowance.is_group_full(0) {
+///         break StopReason::GroupLimit;
+///     }
 ///     let start = Instant::now();
-///     let bytes = read(allowance.batch_room([]).0.min(size));
+///     let bytes = read(allowance.batch_room([0]).0.min(size));
 ///     moved += bytes;
 ///     size = next_size(bytes, start.elapsed(), 4096..=16 << 20);
 /// };
@@ -159,10 +189,11 @@ impl Allowance {
         })
     }
 
-    /// Watches the memory limits of the groups of these processes as well. Later calls name a group
-    /// by the index of its process in `pids`.
-    pub fn watch_groups(&mut self, pids: impl IntoIterator<Item = u32>) {
-        self.groups = GroupLimits::find(&self.root, pids);
+    /// Watches the memory limits of these groups as well, and no longer those that were named
+    /// before. Later calls name a group by its index in `groups`. One that cannot be seen, or that
+    /// nothing limits, has no limit.
+    pub fn watch_groups(&mut self, groups: impl IntoIterator<Item = WatchedGroup>) {
+        self.groups = GroupLimits::find(&self.root, groups);
     }
 
     /// Whether to stop, and why, after `moved` bytes in all. Pauses as long as the work has had
@@ -196,8 +227,8 @@ impl Allowance {
         self.end_if(stop)
     }
 
-    /// Like [`Allowance::check_limits`] while a helper reads: it never blocks, and sees pressure
-    /// only once free memory has run out.
+    /// Like [`Allowance::check_limits`] while requests of the work are in flight: it never blocks,
+    /// and sees pressure only once free memory has run out.
     pub fn check_unblocked(&mut self, moved: Bytes) -> Option<StopReason> {
         let stop = self
             .check_counters(moved)

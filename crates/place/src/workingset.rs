@@ -6,15 +6,12 @@
 //! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
 //! restored later. [`evict`] does the opposite, for experiments.
 
-pub mod access;
 pub mod anonymous;
 mod areas;
 pub mod cached;
 pub mod cgroup_reader;
 pub mod evict;
 pub mod files;
-pub mod metadata;
-pub mod order;
 mod path_text;
 pub mod ranges;
 pub mod read;
@@ -26,4 +23,4 @@ pub mod show;
 pub mod snapshot;
 pub mod speed;
 pub mod targets;
-mod tree;
+pub mod tree;

@@ -14,7 +14,6 @@ use testkit::FakeRoot;
 const LIMITS: Limits = Limits {
     floor: Bytes(100 << 20),
     pressure_permille: 200,
-    yield_percent: 50,
     time: None,
     bytes: None,
     hurry: false,

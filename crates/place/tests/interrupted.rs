@@ -4,7 +4,7 @@
 
 use machine::Root;
 use machine::pagemap::Pagemap;
-use place::workingset::access::Access;
+use place::workingset::cached::Access;
 use place::workingset::cached::{CacheQueries, QueryLimitReached};
 use place::workingset::files;
 use place::workingset::read_plan::FileIdentity;

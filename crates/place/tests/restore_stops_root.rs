@@ -8,7 +8,7 @@ mod support;
 use machine::Root;
 use model::{Bytes, Control, progress};
 use place::ErrorKind;
-use place::background::{Limits, StopReason};
+use place::background::StopReason;
 use place::workingset::restore::{self, RestoreReport, RestoreRequest};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -85,10 +85,7 @@ fn a_restore_ends_if_pages_do_not_stay() {
     // of 50 ms were enough for all pages where the processors were busy and the disk was fast.
     const BATCH_BYTES: u64 = SET_BYTES / 16;
     let toucher = or_skip!(Toucher::swapped_out(TOUCHER, SET_BYTES, &[]));
-    let request = RestoreRequest {
-        limits: Limits { yield_percent: 50, ..request(toucher.pid()).limits },
-        ..request(toucher.pid())
-    };
+    let request = RestoreRequest { yield_percent: 50, ..request(toucher.pid()) };
     let tree = tree(toucher.pid(), BATCH_BYTES >> 10);
     let root = Root::at(tree.path());
     let report = restored(&root, &request, &mut |_| toucher.push_out());

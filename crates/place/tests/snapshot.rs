@@ -7,13 +7,13 @@ use machine::Root;
 use model::{Bytes, Control};
 use place::ErrorKind;
 use place::background::{Allowance, Limits};
-use place::workingset::access::Access;
+use place::workingset::cached::Access;
 use place::workingset::evict::{self, EvictTarget};
 use place::workingset::files;
-use place::workingset::read_plan::{NamedFile, ReadPlan};
+use place::workingset::read_plan::WantedFile;
 use place::workingset::snapshot::{self, MissingFiles, ProcessSnapshot, Snapshot};
 use place::workingset::targets::{self, Selection};
-use place::workingset::{metadata, ranges, read};
+use place::workingset::{ranges, read, tree};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -55,14 +55,7 @@ fn dropped(path: &Path) -> bool {
 }
 
 fn read_back(missing: &MissingFiles) -> read::ReadCounts {
-    let named = |(path, identity, _): &(PathBuf, _, _)| NamedFile {
-        path: path.clone(),
-        identity: *identity,
-    };
-    let work = ReadPlan {
-        files: missing.files.iter().map(named).collect(),
-        pieces: files::by_position(&missing.files, &mut access()),
-    };
+    let work = files::by_position(missing.files.clone(), &mut access());
     read::pieces(&work, &mut |_| Control::Continue)
 }
 
@@ -72,7 +65,7 @@ fn access() -> Access {
 }
 
 fn bytes_of(missing: &MissingFiles) -> u64 {
-    let ranges = missing.files.iter().map(|(_, _, ranges)| ranges);
+    let ranges = missing.files.iter().map(|wanted| &wanted.ranges);
     ranges.map(|ranges| ranges::total(ranges)).sum()
 }
 
@@ -159,9 +152,9 @@ fn what_a_stranger_says_behind_the_end_of_a_file_is_not_read() {
     }
     let missing = snapshot::missing(&now, &mut access());
     assert_eq!(bytes_of(&missing), 8192);
-    let unclipped = (path, now.files[0].identity, now.files[0].cached.clone());
-    let pieces = files::by_position(&[unclipped], &mut access());
-    assert!(pieces.iter().all(|piece| piece.range.end <= 8192));
+    let unclipped = WantedFile::new(path, now.files[0].identity, now.files[0].cached.clone());
+    let plan = files::by_position(vec![unclipped], &mut access());
+    assert!(plan.pieces.iter().all(|piece| piece.range.end <= 8192));
     assert_eq!(read_back(&missing).present_bytes, 8192);
 }
 
@@ -177,14 +170,8 @@ fn a_tree_that_is_not_there_is_a_line() {
 }
 
 fn allowance() -> Allowance {
-    let limits = Limits {
-        floor: Bytes(0),
-        pressure_permille: 1000,
-        yield_percent: 0,
-        time: None,
-        bytes: None,
-        hurry: false,
-    };
+    let limits =
+        Limits { floor: Bytes(0), pressure_permille: 1000, ..Limits::usual(&Root::system()) };
     Allowance::start(&Root::system(), limits).unwrap()
 }
 
@@ -197,11 +184,11 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     }
     std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
     let trees = [directory.path().to_owned()];
-    let walked = metadata::warm(&Root::system(), &trees, &mut allowance()).unwrap();
+    let walked = tree::warm_metadata(&Root::system(), &trees, &mut allowance()).unwrap();
     assert_eq!((walked.directories, walked.inodes, walked.refused), (3, 7, 0));
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
-    let error = metadata::warm(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
+    let error = tree::warm_metadata(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
 }
 

@@ -4,6 +4,7 @@
 //! with "all resident", which is untrue, so it is not used as a stand-in.
 
 use crate::error::{Result, check};
+use crate::process::page_bytes;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
@@ -24,6 +25,20 @@ pub struct CacheStat {
     pub evicted: u64,
     /// Of these, evicted so recently that a read now would count as a refault.
     pub recently_evicted: u64,
+}
+
+impl CacheStat {
+    /// In the cache, bytes.
+    #[must_use]
+    pub fn cached_bytes(&self) -> u64 {
+        self.cached * page_bytes() as u64
+    }
+
+    /// In the cache and not on the device yet, bytes.
+    #[must_use]
+    pub fn unwritten_bytes(&self) -> u64 {
+        (self.dirty + self.writeback) * page_bytes() as u64
+    }
 }
 
 #[repr(C)]

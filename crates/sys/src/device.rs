@@ -41,6 +41,14 @@ impl FileDevice {
         Ok(Self { is_disk: kind.is_block_device(), file, is_uncached: false, is_durable: false })
     }
 
+    /// A device over another descriptor of `file`.
+    ///
+    /// # Errors
+    /// As [`FileDevice::new`], and without a free descriptor.
+    pub fn over(file: &File) -> Result<Self> {
+        Self::new(file.try_clone().map_err(|source| Error::new("duplicate", source))?)
+    }
+
     /// The same device, where pages that a request brings into the cache leave it again
     /// (`RWF_DONTCACHE`). Before Linux 6.14 requests then fail with `Unsupported`.
     #[must_use]

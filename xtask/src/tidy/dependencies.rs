@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("lab", &["explain", "machine", "measure", "memops", "model", "place", "record", "sys"]),
     ("machine", &["model", "sys"]),
     ("measure", &["machine", "memops", "model", "sys", "transfer"]),
-    ("memops", &[]),
+    ("memops", &["model"]),
     ("model", &[]),
     ("place", &["machine", "model", "sys", "undo"]),
     ("record", &["machine", "model", "sys", "undo"]),

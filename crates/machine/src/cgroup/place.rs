@@ -93,6 +93,43 @@ pub fn memory_group_of(root: &Root, mounts: &[Mount], pid: u32) -> Option<GroupP
     locate(mounts, &membership, Controller::Memory)
 }
 
+/// The memory group with this directory, found in `mounts`; `None` if it is not in a tree of the
+/// memory controller.
+#[must_use]
+pub fn memory_group_at(mounts: &[Mount], directory: &Path) -> Option<GroupPlace> {
+    let mount = mounts::behind(mounts, directory)?;
+    let version = match mount.fs_type.as_str() {
+        "cgroup2" => CgroupVersion::V2,
+        "cgroup" if mount.super_options.split(',').any(|option| option == "memory") => {
+            CgroupVersion::V1
+        }
+        _ => return None,
+    };
+    let mount_point = mount.mount_point.clone();
+    let group = directory.strip_prefix(&mount_point).ok()?.to_owned();
+    Some(GroupPlace { version, mount_point, group })
+}
+
+/// The processes in the group with this directory and in all below, of `most_groups` at most.
+/// A process that another PID namespace hides is left out.
+#[must_use]
+pub fn members(directory: &Path, most_groups: usize) -> Vec<u32> {
+    let mut pids = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    let mut seen = 0;
+    while let Some(group) = waiting.pop().filter(|_| seen < most_groups) {
+        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        pids.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
+        let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        waiting.extend(groups.map(|entry| entry.path()));
+        seen += 1;
+    }
+    // A hidden process shows as 0.
+    pids.retain(|pid| *pid != 0);
+    pids
+}
+
 /// The same from the texts: the mount table, and the /proc/PID/cgroup of any process.
 #[must_use]
 pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Option<GroupPlace> {

@@ -1,6 +1,7 @@
 //! Memory to measure in: of one kind of page, resident before anything is timed,
 //! verified in smaps, and never more than the machine and its control group bear.
 
+use super::SkippedMethod;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
@@ -108,6 +109,27 @@ pub fn most_bytes(root: &Root) -> Option<(u64, String)> {
     let usable = machine::memory::usable(root)?;
     let most = usable.bytes.0 as f64 * USABLE_SHARE;
     Some((most as u64, usable.bound_by))
+}
+
+/// Those of `sizes` that fit into memory with all their buffers, which have `bytes_of` a size,
+/// ascending, each once. The others are added to `left_out`.
+pub(super) fn fitting(
+    sizes: &[u64],
+    bytes_of: impl Fn(u64) -> u64,
+    root: &Root,
+    left_out: &mut Vec<SkippedMethod>,
+) -> Vec<u64> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.retain(|&size| {
+        let refused = check_fits(root, bytes_of(size)).err();
+        let reason = |error: &Error| error.reason.clone().unwrap_or_default();
+        let skipped = |reason| SkippedMethod { name: Bytes(size).to_string(), reason };
+        left_out.extend(refused.as_ref().map(reason).map(skipped));
+        refused.is_none()
+    });
+    sizes
 }
 
 /// Says whether `bytes` fit, in one line that names what does not let them.

@@ -11,6 +11,7 @@ mod judge;
 mod worker;
 
 use self::worker::Worker;
+use super::SkippedMethod;
 use super::arena::{self, Arena, PageKind, PagesGranted};
 use super::technique::{self, Technique};
 use crate::calibrate::{self, Overhead};
@@ -21,7 +22,7 @@ use crate::trial::Schedule;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use memops::{Operation, Width};
-use model::{Bytes, Estimate};
+use model::Estimate;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -119,15 +120,6 @@ pub struct Winner {
     pub proven: bool,
 }
 
-/// A method or size that was left out.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SkippedMethod {
-    /// The method or size.
-    pub name: String,
-    /// Why.
-    pub reason: String,
-}
-
 /// The result of [`measure`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CopyReport {
@@ -204,7 +196,8 @@ pub fn measure(plan: &CopyPlan, root: &Root, stop: &Budget) -> Result<CopyReport
     let budget = stop.part(plan.budget);
     let mut left_out = Vec::new();
     let names = chosen(plan, &mut left_out)?;
-    let sizes = fitting(plan, root, &mut left_out);
+    let bytes_of = |size| arena_bytes(plan, size) * plan.threads as u64;
+    let sizes = arena::fitting(&plan.sizes, bytes_of, root, &mut left_out);
     let largest = sizes.last().copied().unwrap_or(0);
     let bytes = arena_bytes(plan, largest) as usize;
     let make = |_| {
@@ -317,26 +310,6 @@ fn chosen(plan: &CopyPlan, left_out: &mut Vec<SkippedMethod>) -> Result<Vec<Stri
         }
     }
     Ok(names)
-}
-
-/// The sizes that fit into memory, ascending.
-fn fitting(plan: &CopyPlan, root: &Root, left_out: &mut Vec<SkippedMethod>) -> Vec<u64> {
-    let mut sizes = plan.sizes.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes.retain(|&size| {
-        match arena::check_fits(root, arena_bytes(plan, size) * plan.threads as u64) {
-            Ok(()) => true,
-            Err(error) => {
-                left_out.push(SkippedMethod {
-                    name: Bytes(size).to_string(),
-                    reason: error.reason.unwrap_or_default(),
-                });
-                false
-            }
-        }
-    });
-    sizes
 }
 
 /// Room for two buffers and their offsets. The tmpfs technique holds a third.

@@ -10,26 +10,29 @@
 //! hides most page walks and lets the prefetcher help, so it is no latency of
 //! memory, but shows what locality is worth.
 
+mod caches;
+
+pub use caches::middle;
+
+use super::SkippedMethod;
 use super::arena::{self, Arena, PageKind, PagesGranted};
-use super::copy::SkippedMethod;
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
 use crate::trial::{self, Bench, Schedule, VariantTrials};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use memops::Chase;
-use model::knee::{self, Edge, LadderPoint};
 use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder, Estimate, Latency};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The cache line that chains step by: that of every x86-64 and most aarch64.
-pub const LINE_BYTES: usize = 64;
+const LINE_BYTES: usize = 64;
 
 /// A dependent load below this cannot be: 5 GHz and one cycle would be 0.2 ns,
 /// but no processor has a load-to-use of under 3 cycles.
-pub const LEAST_NS: f64 = 0.5;
+const LEAST_NS: f64 = 0.5;
 
 /// Loads in one call of the harness: a microsecond in L1.
 const CALL_LOADS: u64 = 1024;
@@ -221,7 +224,8 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
     check(plan, root)?;
     let budget = stop.part(plan.budget);
     let mut left_out = Vec::new();
-    let sizes = fitting(plan, root, &mut left_out);
+    let bytes_of = |size| size * plan.pages.len() as u64;
+    let sizes = arena::fitting(&plan.sizes, bytes_of, root, &mut left_out);
     let largest = sizes.last().copied().unwrap_or(0) as usize;
     team::alone(plan.cpu, root, |bracket| {
         let mut arenas = arenas(plan, largest, root, &budget, &mut left_out)?;
@@ -229,9 +233,9 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
         let control_step_ns = compute::control(&budget, bracket);
         let mut tally = Tally::default();
         let rows = all_rows(&mut arenas, &sizes, plan, &budget, bracket, &mut tally)?;
-        let caches = caches(&rows, root);
+        let caches = caches::find(&rows, root);
         Ok(LatencyReport {
-            levels: levels(&rows, &caches),
+            levels: caches::latencies(&rows, &caches),
             caches,
             translation: translation(&rows, &arenas),
             unseen: unseen(&overhead),
@@ -291,7 +295,7 @@ fn all_rows(
 }
 
 /// Why the percentiles of a single load are absent.
-pub fn unseen(overhead: &Overhead) -> String {
+fn unseen(overhead: &Overhead) -> String {
     format!(
         "percentiles of single loads: one reading of the clock costs {:.0} ns",
         overhead.timer_ns
@@ -418,128 +422,6 @@ fn add_rows(
     Ok(())
 }
 
-fn fitting(plan: &LatencyPlan, root: &Root, left_out: &mut Vec<SkippedMethod>) -> Vec<u64> {
-    let mut sizes = plan.sizes.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes.retain(|&size| {
-        let fits = arena::check_fits(root, size * plan.pages.len() as u64);
-        if let Err(error) = &fits {
-            left_out.push(SkippedMethod {
-                name: Bytes(size).to_string(),
-                reason: error.reason.clone().unwrap_or_default(),
-            });
-        }
-        fits.is_ok()
-    });
-    sizes
-}
-
-/// The curve of random chains on the largest pages measured: base pages blur the
-/// edges, because from L2 on the page walks climb too.
-fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
-    let of = |pages: PageKind| -> Vec<(u64, &Estimate)> {
-        rows.iter()
-            .filter(|row| row.order == ChaseOrder::Random && row.pages == pages)
-            .filter_map(|row| Some((row.size_bytes, row.load_ns.as_ref()?)))
-            .collect()
-    };
-    [PageKind::Huge, PageKind::Transparent, PageKind::Base]
-        .into_iter()
-        .map(of)
-        .find(|curve| !curve.is_empty())
-        .unwrap_or_default()
-}
-
-/// The ladder for the search of edges: the best trial of each size. What a cache
-/// can hold is a question of capability; a neighbour that pushes lines out in some
-/// trials raises their median, not the size.
-fn steps(curve: &[(u64, &Estimate)]) -> Vec<LadderPoint> {
-    curve
-        .iter()
-        .map(|(size_bytes, load)| LadderPoint { size_bytes: *size_bytes, latency_ns: load.best })
-        .collect()
-}
-
-/// The edges found in `rows`, beside the claims of the system under `root`.
-pub fn caches(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
-    let libc = sys::libc_facts::cache_claims();
-    let claims = machine::cpu::read(root).caches;
-    let levels = claims
-        .iter()
-        .map(|claim| CacheLevel {
-            level: claim.level,
-            measured: None,
-            sysfs_bytes: claim.sysfs.map(|b| b.0),
-            cpuid_bytes: claim.cpuid.map(|b| b.0),
-            libc_bytes: claim.libc.map(|b| b.0).or_else(|| {
-                let believed = libc.iter().find(|c| c.level == claim.level)?;
-                Some(believed.bytes)
-            }),
-            shared_by: claim.shared_by,
-            searches: None,
-        })
-        .collect();
-    with_edges(levels, &knee::edges(&steps(&curve(rows))))
-}
-
-/// Gives each edge to the level whose claim it fits best; an edge beyond all claims is a cache too.
-fn with_edges(mut levels: Vec<CacheLevel>, edges: &[Edge]) -> Vec<CacheLevel> {
-    let claimed = levels.len();
-    let assigned = assign(&levels, edges);
-    for (level, edge) in levels.iter_mut().zip(&assigned) {
-        level.measured = edge.map(|edge| edges[edge]);
-    }
-    let beyond = assigned.into_iter().flatten().max().map_or(0, |last| last + 1);
-    levels.extend(edges[beyond..].iter().enumerate().map(|(i, edge)| CacheLevel {
-        level: (claimed + i + 1) as u8,
-        measured: Some(*edge),
-        ..CacheLevel::default()
-    }));
-    levels
-}
-
-/// For each level the index of its edge. The order stays, as many edges as can be are given away,
-/// and of all such ways the one counts whose edges are nearest to the claims.
-fn assign(levels: &[CacheLevel], edges: &[Edge]) -> Vec<Option<usize>> {
-    // The best way for the levels so far and the edges before each index: (edges left, cost, way).
-    let start = (0, 0.0, Vec::new());
-    let mut best: Vec<(usize, f64, Vec<Option<usize>>)> = vec![start; edges.len() + 1];
-    for level in levels {
-        let with = |way: &(usize, f64, Vec<Option<usize>>), edge: Option<usize>| {
-            let cost = edge.map_or(0.0, |edge| misfit(level, &edges[edge]));
-            let chosen = way.2.iter().copied().chain([edge]).collect();
-            (way.0 + usize::from(edge.is_some()), way.1 + cost, chosen)
-        };
-        let mut next = vec![with(&best[0], None)];
-        for end in 1..=edges.len() {
-            let ways = [
-                with(&best[end - 1], Some(end - 1)),
-                with(&best[end], None),
-                next[end - 1].clone(),
-            ];
-            let better =
-                |a: &(usize, f64, _), b: &(usize, f64, _)| b.0.cmp(&a.0).then(a.1.total_cmp(&b.1));
-            next.extend(ways.into_iter().min_by(|a, b| better(a, b)));
-        }
-        best = next;
-    }
-    best.pop().map(|way| way.2).unwrap_or_default()
-}
-
-/// How badly an edge fits a level's claim. That other users have taken a part is likelier than
-/// that more fits than is claimed.
-fn misfit(level: &CacheLevel, edge: &Edge) -> f64 {
-    let Some(claimed) = level.hardware_bytes().or(level.libc_bytes) else {
-        return 0.0;
-    };
-    if edge.agrees_with(claimed) {
-        return 0.0;
-    }
-    let excess = (edge.fits_bytes as f64 / claimed.max(1) as f64).ln();
-    if excess > 0.0 { 2.0 * excess } else { -excess }
-}
-
 /// Searches for the edges again, with `plan`, and adds what is found to `caches`.
 pub fn search_again(
     caches: &mut [CacheLevel],
@@ -553,37 +435,6 @@ pub fn search_again(
         cache.add_search(found.and_then(|other| other.measured.as_ref()));
     }
     Ok(())
-}
-
-/// The latency of each level in the middle of what it alone holds.
-fn levels(rows: &[LatencyRow], caches: &[CacheLevel]) -> Vec<(String, Latency)> {
-    let curve = curve(rows);
-    let mut low = 0;
-    let mut levels = Vec::new();
-    for cache in caches {
-        let Some(edge) = &cache.measured else {
-            continue;
-        };
-        let size = middle(low, edge.fits_bytes);
-        levels.extend(nearest(&curve, size).map(|load| (format!("L{}", cache.level), load)));
-        low = edge.spills_bytes;
-    }
-    let far = curve.last().filter(|(size, _)| *size >= WARMED_BYTES && *size > 2 * low);
-    levels.extend(far.map(|(_, load)| ("RAM".to_owned(), Latency::from(*load))));
-    levels
-}
-
-/// The size in the geometric middle of what a level alone holds; half of the
-/// first level's, whose lower bound is nothing.
-pub fn middle(low: u64, high: u64) -> u64 {
-    if low == 0 {
-        return high / 2;
-    }
-    (low as f64 * high as f64).sqrt() as u64
-}
-
-fn nearest(curve: &[(u64, &Estimate)], size: u64) -> Option<Latency> {
-    curve.iter().min_by_key(|(step, _)| step.abs_diff(size)).map(|(_, load)| Latency::from(*load))
 }
 
 fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
@@ -639,37 +490,6 @@ mod tests {
         assert!(ns(1) > ns(0) * 1.5, "{} {}", ns(1), ns(0));
         assert!(ns(2) > ns(0) * 10.0, "{} {}", ns(2), ns(0));
         assert!(report.tally.kept + report.tally.discarded() > 3);
-    }
-
-    #[test]
-    fn an_edge_goes_to_the_level_that_it_fits() {
-        let claim = |level, kib: u64| CacheLevel {
-            level,
-            sysfs_bytes: Some(kib << 10),
-            ..CacheLevel::default()
-        };
-        let levels = vec![claim(1, 48), claim(2, 1 << 10), claim(3, 32 << 10)];
-        let edge = |kib: &u64| Edge {
-            fits_bytes: kib << 10,
-            spills_bytes: (kib + kib / 4) << 10,
-            below_ns: 1.0,
-            above_ns: 3.0,
-        };
-        let found = |kib: &[u64]| -> Vec<Option<u64>> {
-            let edges: Vec<Edge> = kib.iter().map(edge).collect();
-            let levels = with_edges(levels.clone(), &edges).into_iter();
-            levels.map(|level| Some(level.measured?.fits_bytes >> 10)).collect()
-        };
-        assert_eq!(found(&[48, 896, 28_672]), [Some(48), Some(896), Some(28_672)]);
-        // Noise hid L1, or L2; others hold most of L3.
-        assert_eq!(found(&[341, 4096]), [None, Some(341), Some(4096)]);
-        assert_eq!(found(&[40, 6144]), [Some(40), None, Some(6144)]);
-        assert_eq!(found(&[4096]), [None, None, Some(4096)]);
-        // More edges than levels: the one that fits nothing is dropped, one beyond all is kept.
-        assert_eq!(found(&[48, 160, 1024, 24_576]), [Some(48), Some(1024), Some(24_576)]);
-        let beyond = found(&[48, 1024, 32_768, 131_072]);
-        assert_eq!(beyond, [Some(48), Some(1024), Some(32_768), Some(131_072)]);
-        assert_eq!(found(&[]), [None; 3]);
     }
 
     #[test]

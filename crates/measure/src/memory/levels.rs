@@ -12,33 +12,17 @@ use crate::disturbance::Tally;
 use crate::trial::{self, Bench, Schedule, VariantTrials};
 use crate::{Budget, Result, team};
 use machine::Root;
-use memops::{Family, Operation};
+use memops::{Family, Method, Operation};
 use model::{ChaseOrder, Estimate};
 use serde::{Deserialize, Serialize};
 
-/// The methods that are tried for each operation: libc's own and those that win
-/// on some known machine. Absent ones are passed over. `clzero` is left out: it
-/// can write nothing but zeroes.
+/// The methods that are tried for each operation: libc's own and those that win on some known
+/// machine. Absent ones are passed over. `clzero` is left out: it can write nothing but zeroes.
+#[rustfmt::skip]
 const CANDIDATES: [&str; 19] = [
-    "read-avx512",
-    "read-avx2",
-    "read-sse2",
-    "read-neon",
-    "memset",
-    "rep-stosb",
-    "write-avx512",
-    "write-avx512-nt",
-    "write-avx2-nt",
-    "write-neon",
-    "memcpy",
-    "rep-movsb",
-    "rep-movsq",
-    "avx512",
-    "avx512-nt",
-    "avx2",
-    "avx2-nt",
-    "sse2-nt",
-    "neon",
+    "read-avx512", "read-avx2", "read-sse2", "read-neon",
+    "memset", "rep-stosb", "write-avx512", "write-avx512-nt", "write-avx2-nt", "write-neon",
+    "memcpy", "rep-movsb", "rep-movsq", "avx512", "avx512-nt", "avx2", "avx2-nt", "sse2-nt", "neon",
 ];
 
 /// One level to be measured.
@@ -177,38 +161,37 @@ impl<'a> Levels<'a> {
         outcomes.iter().for_each(|outcome| tally.merge(&outcome.tally));
         let plan = &self.plans[level];
         let bytes = (plan.size_bytes / 2) as f64;
-        let reached: Vec<(Operation, Family, BestRate)> = self
-            .techniques
-            .iter()
-            .zip(&outcomes[1..])
-            .filter_map(|((name, technique), outcome)| {
-                let method = memops::find(name)?;
-                let reached = BestRate {
-                    method: (*name).to_owned(),
-                    bytes_per_s: outcome.time_ns()?.rate_of(bytes),
-                    traffic_factor: method.traffic_factor(),
-                };
-                Some((technique.operation(), method.group(), reached))
-            })
-            .collect();
+        let timed = self.techniques.iter().zip(&outcomes[1..]);
+        let rates = timed.filter_map(|((name, _), outcome)| {
+            let method = memops::find(name)?;
+            let reached = BestRate {
+                method: (*name).to_owned(),
+                bytes_per_s: outcome.time_ns()?.rate_of(bytes),
+                traffic_factor: method.traffic_factor(),
+            };
+            Some((method, reached))
+        });
+        let reached: Vec<(&Method, BestRate)> = rates.collect();
+        let of = |operation| {
+            let same = reached.iter().filter(move |(method, _)| method.operation() == operation);
+            same.map(|(method, rate)| (method.family(), rate))
+        };
+        let best = |operation| {
+            let rates = of(operation).map(|(_, rate)| rate);
+            rates.max_by(|a, b| a.bytes_per_s.median.total_cmp(&b.bytes_per_s.median)).cloned()
+        };
+        let mut copies = of(Operation::Copy);
         LevelReport {
             name: plan.name.clone(),
             size_bytes: plan.size_bytes,
             load_ns: Chains::load_ns(&outcomes[0]),
-            read: best(&reached, Operation::Read),
-            write: best(&reached, Operation::Write),
-            copy: best(&reached, Operation::Copy),
-            libc_copy: reached
-                .iter()
-                .find(|(operation, group, _)| {
-                    *operation == Operation::Copy && *group == Family::Libc
-                })
-                .map(|(_, _, reached)| reached.clone()),
-            copies: reached
-                .iter()
-                .filter(|(operation, _, _)| *operation == Operation::Copy)
-                .map(|(_, _, reached)| reached.clone())
-                .collect(),
+            read: best(Operation::Read),
+            write: best(Operation::Write),
+            copy: best(Operation::Copy),
+            libc_copy: copies
+                .find(|(family, _)| *family == Family::Libc)
+                .map(|found| found.1.clone()),
+            copies: of(Operation::Copy).map(|(_, rate)| rate.clone()).collect(),
             tally,
             all_disturbed: outcomes.iter().any(VariantTrials::all_disturbed),
         }
@@ -219,16 +202,6 @@ impl<'a> Levels<'a> {
         let each = self.techniques.len() + 1;
         (variant / each, variant % each)
     }
-}
-
-/// The best method of one operation by its median.
-fn best(reached: &[(Operation, Family, BestRate)], operation: Operation) -> Option<BestRate> {
-    reached
-        .iter()
-        .filter(|(of, _, _)| *of == operation)
-        .map(|(_, _, reached)| reached)
-        .max_by(|a, b| a.bytes_per_s.median.total_cmp(&b.bytes_per_s.median))
-        .cloned()
 }
 
 impl Bench for Levels<'_> {

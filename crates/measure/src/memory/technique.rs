@@ -75,15 +75,6 @@ impl Technique {
         }
     }
 
-    /// Bus bytes for each byte worked on, for buffers far beyond the caches;
-    /// `None` where the kernel decides.
-    pub fn traffic_factor(&self) -> Option<f64> {
-        match self {
-            Technique::Loop(method) => Some(method.traffic_factor()),
-            Technique::Pipe(..) | Technique::RamFile(_) => None,
-        }
-    }
-
     /// Works once through the buffers; `read` leaves the target alone, `write`
     /// the source.
     pub fn apply(&mut self, target: &mut [u8], source: &[u8]) -> std::io::Result<()> {

@@ -159,13 +159,12 @@ pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Res
     let region_bytes = prepare::region(&target, plan, seed, budget, root, &mut notes)?;
     let device = prepare::device(&target, plan)?;
     prepare::cache(&target, plan, region_bytes, budget, &mut notes)?;
-    let evicted_each_pass =
-        (plan.access == Access::Cold && target.is_own() && !plan.write).then(|| target.file());
-    let mut prober = Prober::new(&device, region_bytes, plan, seed)?;
+    let is_evicted = plan.access == Access::Cold && target.is_own() && !plan.write;
+    let mut prober = Prober::new(device, region_bytes, plan, seed)?;
     let watch = ServedWatch::start(root, &target);
     let mut bracket = Bracket::for_this_thread(root, None);
     let before = bracket.read();
-    let mut requests = run(&mut prober, plan, budget, evicted_each_pass);
+    let mut requests = run(&mut prober, plan, budget, is_evicted.then_some(&target));
     let disturbance = Disturbance::between(&before, &bracket.read());
     let warm_bytes = requests.first_ns.len() as u64 * plan.request.0;
     let direction = if plan.write { Direction::Write } else { Direction::Read };

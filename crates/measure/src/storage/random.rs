@@ -156,7 +156,7 @@ impl RandomReader {
         RandomRun {
             requests: histogram.len() - before,
             wall_ns,
-            cpu_ns: cpu_before.and_then(|cpu| Some(super::cpu_ns()?.saturating_sub(cpu))),
+            cpu_ns: super::cpu_ns_since(cpu_before),
             failure,
         }
     }

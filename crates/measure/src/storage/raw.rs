@@ -11,10 +11,9 @@ use super::failed;
 use super::iolat::{IolatPlan, Prober};
 use super::latency::RequestLatency;
 use crate::{Budget, Result};
-use model::{Evidence, Histogram};
-use serde::Serialize;
+use model::Histogram;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use sys::device::FileDevice;
 
 /// Requests to one side before the other has its turn.
@@ -29,20 +28,14 @@ const SUSPICIOUS: f64 = 2.0;
 const HEAD_MOVED_NS: f64 = 1_000_000.0;
 
 /// What the comparison gave.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct RawComparison {
-    /// The device.
-    pub device: PathBuf,
     /// 4 KiB random direct reads of the own file.
     pub own: RequestLatency,
     /// The same over the whole device.
     pub raw: RequestLatency,
-    /// The raw device's median over the own file's; `None` without requests.
-    pub ratio: Option<f64>,
-    /// Whether a cache of the host is the likely reason.
+    /// Whether a cache of the host is the likely reason why the own file is faster.
     pub host_cache_suspected: bool,
-    /// The medians and the ratio.
-    pub evidence: Vec<Evidence>,
 }
 
 /// Reads `own` (opened with `O_DIRECT`, `own_bytes` long) and `device` in turn until
@@ -60,15 +53,12 @@ pub fn raw_compare(
     let raw_file = sys::file::open_read(device, true).map_err(|e| failed("open", device, e))?;
     let raw_bytes =
         sys::block::size_bytes(&raw_file).map_err(|e| failed("measure the size of", device, e))?;
-    let own_file = own
-        .try_clone()
-        .map_err(|source| failed("open", device, sys::Error::new("duplicate", source)))?;
     let seed = sys::random::seed().map_err(|e| failed("draw a seed for", device, e))?;
     let plan = IolatPlan::default();
-    let as_device = |file| FileDevice::new(file).map_err(|e| failed("open", device, e));
-    let (own_device, raw_device) = (as_device(own_file)?, as_device(raw_file)?);
-    let mut own_prober = Prober::new(&own_device, own_bytes, &plan, seed)?;
-    let mut raw_prober = Prober::new(&raw_device, raw_bytes, &plan, seed)?;
+    let own_device = FileDevice::over(own).map_err(|e| failed("open", device, e))?;
+    let raw_device = FileDevice::new(raw_file).map_err(|e| failed("open", device, e))?;
+    let mut own_prober = Prober::new(own_device, own_bytes, &plan, seed)?;
+    let mut raw_prober = Prober::new(raw_device, raw_bytes, &plan, seed)?;
     let (mut own_times, mut raw_times) = (Histogram::new(), Histogram::new());
     while !budget.over() {
         for (prober, times) in
@@ -79,38 +69,16 @@ pub fn raw_compare(
             }
         }
     }
-    Ok(compare(device, &own_times, &raw_times, rotational))
+    Ok(compare(&own_times, &raw_times, rotational))
 }
 
-fn compare(
-    device: &Path,
-    own: &Histogram,
-    raw: &Histogram,
-    rotational: Option<bool>,
-) -> RawComparison {
+fn compare(own: &Histogram, raw: &Histogram, rotational: Option<bool>) -> RawComparison {
     let (own, raw) = (RequestLatency::from(own), RequestLatency::from(raw));
-    let over = |raw: Option<f64>, own: Option<f64>| Some(raw? / own?);
-    let ratio = over(raw.p50_ns, own.p50_ns);
     // The ends of the intervals that are nearest to each other.
-    let proven = over(raw.p50_low_ns, own.p50_high_ns).is_some_and(|r| r >= SUSPICIOUS);
+    let nearest = raw.p50_low_ns.zip(own.p50_high_ns);
+    let proven = nearest.is_some_and(|(raw, own)| raw / own >= SUSPICIOUS);
     let head_moved = rotational == Some(true) && own.p50_ns.is_some_and(|ns| ns > HEAD_MOVED_NS);
-    let source = "random 4 KiB direct reads, in turn";
-    let evidence = [
-        ("own file, median", own.p50_ns, "ns"),
-        ("raw device, median", raw.p50_ns, "ns"),
-        ("raw device over own file", ratio, "ratio"),
-    ]
-    .into_iter()
-    .filter_map(|(name, value, unit)| Some(Evidence::new(name, value?, unit, source)))
-    .collect();
-    RawComparison {
-        device: device.to_owned(),
-        own,
-        raw,
-        ratio,
-        host_cache_suspected: proven && !head_moved,
-        evidence,
-    }
+    RawComparison { own, raw, host_cache_suspected: proven && !head_moved }
 }
 
 #[cfg(test)]
@@ -124,8 +92,7 @@ mod tests {
     }
 
     fn suspected(own_ns: u64, raw_ns: u64, rotational: Option<bool>) -> bool {
-        let device = Path::new("/dev/vda");
-        compare(device, &around(own_ns), &around(raw_ns), rotational).host_cache_suspected
+        compare(&around(own_ns), &around(raw_ns), rotational).host_cache_suspected
     }
 
     #[test]
@@ -145,7 +112,6 @@ mod tests {
     #[test]
     fn nothing_measured_proves_nothing() {
         let none = Histogram::new();
-        let comparison = compare(Path::new("/dev/vda"), &none, &none, None);
-        assert!(!comparison.host_cache_suspected && comparison.evidence.is_empty());
+        assert!(!compare(&none, &none, None).host_cache_suspected);
     }
 }

@@ -12,9 +12,8 @@
 mod run;
 
 use super::fill;
-use super::pace::RateAt;
 use super::served::Served;
-use super::stream::{Stream, TransferMode};
+use super::stream::{RateAt, Stream, TransferMode};
 use super::target::{StorageTarget, TargetFacts};
 use crate::memory::arena::check_fits;
 use crate::{Budget, Error, ErrorKind, Result};
@@ -160,7 +159,8 @@ pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Resul
     if plan.mode == TransferMode::Direct && stream.depth() < plan.depth as usize {
         notes.push("io_uring is not to be had here: one request at a time".to_owned());
     }
-    let mut run = Run::new(&target, root, budget, stream, size, notes);
+    let phases = Vec::new();
+    let mut run = Run { target: &target, root, budget, stream, size, phases, notes };
     let outcome = if target.is_own() {
         run.own_phases()
     } else {

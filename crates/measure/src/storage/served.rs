@@ -30,9 +30,6 @@ pub enum ServedBy {
     Both,
     /// A file system that lives in RAM; `O_DIRECT` changes nothing there.
     Ram,
-    /// The device's requests were answered so fast that a cache of the host, not
-    /// its disk, looks likely.
-    HostCacheSuspected,
     /// No counter tells.
     Unknown,
 }
@@ -43,7 +40,7 @@ impl ServedBy {
     pub fn answered(self) -> &'static str {
         match self {
             // A host's cache answers for the device; comparing with the raw one is a rule's part.
-            ServedBy::Device | ServedBy::HostCacheSuspected => SERVED_BY_DEVICE,
+            ServedBy::Device => SERVED_BY_DEVICE,
             ServedBy::PageCache | ServedBy::Both => "page cache",
             ServedBy::Ram => "RAM",
             ServedBy::Unknown => "",
@@ -119,44 +116,28 @@ impl ServedCounters {
         let io = machine::process_io::read(root);
         let device =
             target.device().and_then(|(major, minor)| machine::diskstats::of(root, major, minor));
-        let cached =
-            (target.is_own()).then(|| sys::cachestat::of(target.file(), 0, 0).ok()).flatten();
         Self {
             process_read: io.map(|io| io.read_bytes),
             device_read: device.as_ref().map(|d| d.sectors_read * SECTOR_BYTES),
             device_written: device.as_ref().map(|d| d.sectors_written * SECTOR_BYTES),
             device_requests: device.as_ref().map(|d| d.reads + d.writes),
-            cached: cached.map(|c| c.cached * sys::process::page_bytes() as u64),
+            cached: target.cache_state(0).map(|state| state.cached_bytes()),
         }
     }
 
     /// Each counter's growth as evidence; absent ones leave no line.
     fn grown_to(&self, after: &ServedCounters) -> Vec<Evidence> {
+        let diskstats = "/proc/diskstats";
+        let read = grown(self.device_read, after.device_read);
+        let written = grown(self.device_written, after.device_written);
+        let requests = grown(self.device_requests, after.device_requests);
+        let by_process = grown(self.process_read, after.process_read);
+        let io = "/proc/self/io read_bytes";
         let rows = [
-            (
-                "read by this process from devices",
-                grown(self.process_read, after.process_read),
-                "bytes",
-                "/proc/self/io read_bytes",
-            ),
-            (
-                "read by the device, for everyone",
-                grown(self.device_read, after.device_read),
-                "bytes",
-                "/proc/diskstats",
-            ),
-            (
-                "written by the device, for everyone",
-                grown(self.device_written, after.device_written),
-                "bytes",
-                "/proc/diskstats",
-            ),
-            (
-                "requests ended by the device, for everyone",
-                grown(self.device_requests, after.device_requests),
-                "count",
-                "/proc/diskstats",
-            ),
+            ("read by this process from devices", by_process, "bytes", io),
+            ("read by the device, for everyone", read, "bytes", diskstats),
+            ("written by the device, for everyone", written, "bytes", diskstats),
+            ("requests ended by the device, for everyone", requests, "count", diskstats),
             ("of the file in the page cache, before", self.cached, "bytes", "cachestat"),
             ("of the file in the page cache, after", after.cached, "bytes", "cachestat"),
         ];

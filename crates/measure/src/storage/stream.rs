@@ -7,8 +7,7 @@
 //! costs one store to make it differ from all others. What was read last is still in the buffers
 //! afterwards and is checked there, so checking costs no measured time and no further reads.
 
-use super::pace::{Pace, RateAt};
-use super::{failed_request, fill, per_second};
+use super::{cpu_ns_since, failed_request, fill, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::device::DeviceError;
 use model::progress::Control;
@@ -18,6 +17,16 @@ use std::io;
 use std::ops::Range;
 use sys::device::FileDevice;
 use transfer::{Extent, FileEngine, MovedPiece, Observer, Route};
+
+/// The grain of the rate over time, in nanoseconds.
+const TICK_NS: u64 = 100_000_000;
+
+/// A last tick shorter than this is counted into the one before: a rate over less
+/// time is mostly chance.
+const LEAST_TICK_NS: u64 = 20_000_000;
+
+/// Room for the ticks of a budget of 10 minutes; longer ones make it grow.
+const TICKS: usize = 6_000;
 
 /// How the bytes move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +39,15 @@ pub enum TransferMode {
     Direct,
     /// Through it, but the pages leave it at once (`RWF_DONTCACHE`, Linux 6.14).
     Uncached,
+}
+
+/// The rate in one stretch of about 100 ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateAt {
+    /// When the stretch began, seconds since the phase began.
+    pub t_s: f64,
+    /// Bytes a second in it.
+    pub bytes_per_s: f64,
 }
 
 /// What one transfer did.
@@ -53,6 +71,17 @@ impl TransferResult {
     /// The mean rate; `None` where no time passed.
     pub fn bytes_per_s(&self) -> Option<f64> {
         per_second(self.bytes, self.wall_ns)
+    }
+
+    /// The same result, or the failure that ended it.
+    ///
+    /// # Errors
+    /// The failure.
+    pub fn checked(self) -> Result<Self> {
+        match self.failure {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
     }
 }
 
@@ -164,7 +193,7 @@ impl Stream {
         let summary = self.engine.run(route, [extent], &mut watched);
         let pace = watched.pace;
         let wall_ns = pace.elapsed_ns();
-        let cpu_ns = cpu_before.and_then(|before| Some(super::cpu_ns()?.saturating_sub(before)));
+        let cpu_ns = cpu_ns_since(cpu_before);
         TransferResult {
             bytes: summary.bytes,
             whole_until: range.start + summary.whole_bytes,
@@ -188,8 +217,7 @@ fn open_engine(
     {
         return Ok(ring);
     }
-    let clone = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
-    let mut device = FileDevice::new(clone)?;
+    let mut device = FileDevice::over(file)?;
     if mode == TransferMode::Uncached {
         device = device.uncached();
     }
@@ -236,6 +264,57 @@ fn as_error(error: DeviceError) -> Error {
             Error::io(ErrorKind::Impossible, error.operation, &error.source)
         }
         (_, offset) => failed_request(error.operation, offset, &error.source),
+    }
+}
+
+/// Bytes over time.
+struct Pace {
+    start_ns: u64,
+    bytes: u64,
+    ticks: Vec<u64>,
+}
+
+impl Pace {
+    fn start() -> Self {
+        Self { ticks: Vec::with_capacity(TICKS), bytes: 0, start_ns: sys::clock::now_ns() }
+    }
+
+    fn add(&mut self, bytes: u64, at_ns: u64) {
+        let tick = (at_ns.saturating_sub(self.start_ns) / TICK_NS) as usize;
+        if tick >= self.ticks.len() {
+            self.ticks.resize(tick + 1, 0);
+        }
+        self.ticks[tick] += bytes;
+        self.bytes += bytes;
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        sys::clock::now_ns() - self.start_ns
+    }
+
+    /// The rates of a transfer that took `wall_ns`; the last stretch is as long as
+    /// what was left of the time.
+    fn series(mut self, wall_ns: u64) -> Vec<RateAt> {
+        let last = (wall_ns.saturating_sub(1) / TICK_NS) as usize;
+        self.ticks.resize(last + 1, 0);
+        let mut rest_ns = wall_ns - last as u64 * TICK_NS;
+        if rest_ns < LEAST_TICK_NS && last > 0 {
+            let bytes = self.ticks.pop().unwrap_or_default();
+            self.ticks[last - 1] += bytes;
+            rest_ns += TICK_NS;
+        }
+        let end = self.ticks.len() - 1;
+        let length = |tick: usize| if tick == end { rest_ns } else { TICK_NS };
+        self.ticks
+            .iter()
+            .enumerate()
+            .filter_map(|(tick, &bytes)| {
+                Some(RateAt {
+                    t_s: seconds(tick as u64 * TICK_NS),
+                    bytes_per_s: per_second(bytes, length(tick))?,
+                })
+            })
+            .collect()
     }
 }
 
@@ -315,5 +394,25 @@ mod tests {
         let mut stream = Stream::new(scratch.file(), TransferMode::Buffered, MIB, 1, 3).unwrap();
         let wrote = stream.write(0..MIB, &Budget::of(Duration::ZERO));
         assert_eq!((wrote.bytes, wrote.failure.is_none()), (0, true));
+    }
+
+    fn pace(wall_ns: u64, adds: &[(u64, u64)]) -> Vec<RateAt> {
+        let mut pace = Pace::start();
+        for &(bytes, at_ns) in adds {
+            pace.add(bytes, pace.start_ns + at_ns);
+        }
+        pace.series(wall_ns)
+    }
+
+    #[test]
+    fn each_stretch_is_divided_by_its_own_length() {
+        let series = pace(150_000_000, &[(100, 50_000_000), (100, 149_000_000)]);
+        let rates: Vec<f64> = series.iter().map(|r| r.bytes_per_s).collect();
+        assert_eq!(rates, [1000.0, 2000.0]);
+        // A stump of 1 ms would show any rate at all.
+        let series = pace(101_000_000, &[(101, 100_900_000)]);
+        assert_eq!(series.len(), 1);
+        assert!((series[0].bytes_per_s - 1000.0).abs() < 1e-6);
+        assert!(pace(0, &[]).is_empty());
     }
 }

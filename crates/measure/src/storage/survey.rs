@@ -13,8 +13,7 @@ mod windows;
 
 pub use memory::survey_ram_disk;
 
-use super::iolat::{self, Access, IolatPlan, Prober, RequestReport, fill_own};
-use super::latency::RequestLatency;
+use super::iolat::{self, Access, IolatPlan, Prober, fill_own};
 use super::raw::raw_compare;
 use super::served::{Direction, ServedWatch};
 use super::target::StorageTarget;
@@ -22,13 +21,12 @@ use crate::disturbance::Bracket;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use machine::block::Disk;
+use model::Bytes;
 use model::bytes::{GIB, MIB};
 use model::probe::{DeviceReport, SERVED_BY_DEVICE};
-use model::{Bytes, Histogram, Latency};
 use rounds::Rounds;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windows::Windows;
 
 /// The file may take this share of the bytes that may be written; the windows the rest.
 const FILE_SHARE: u64 = 4;
@@ -87,7 +85,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     let room = written.0.saturating_sub(file_bytes);
     let rounds_budget = share(ROUNDS_PERCENT);
     let failure = rounds.run(room, &rounds_budget, &mut bracket).err();
-    let served = watch.finish(Direction::Read, rounds.read_bytes());
+    let served = watch.finish(Direction::Read, rounds.done().read);
     let disk =
         target.device().and_then(|(major, minor)| machine::block::of_device(root, major, minor));
     let text = |error: Error| model::error_chain(&error.at(dir));
@@ -96,8 +94,8 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
         served_by: served.by.answered().to_owned(),
         served_reason: served.reason,
         file_bytes,
-        written_bytes: file_bytes + rounds.written_bytes(),
-        notes: note.into_iter().chain(rounds.notes()).collect(),
+        written_bytes: file_bytes + rounds.done().written,
+        notes: note.into_iter().chain(rounds.done().notes.iter().cloned()).collect(),
         failure: failure.map(text),
         ..rounds.report()
     };
@@ -123,18 +121,27 @@ struct FinalSteps<'a> {
 impl FinalSteps<'_> {
     fn measure(&self, seed: u64, bracket: &mut Bracket, report: &mut DeviceReport) -> Result<()> {
         let (target, budget, bytes) = (self.target, self.budget, report.file_bytes);
-        let paced = paced(target, self.access, bytes, seed, budget)?;
-        report.paced_read_ns = paced.and_then(|latency| latency.p50_ns);
+        report.paced_read_ns = self.paced_read_ns(bytes, seed)?;
         self.compare_raw(report);
         if budget.over() {
             return Ok(());
         }
         let part = budget.part((self.limits.total * CACHE_PERCENT / 100).max(budget.left() / 2));
-        let cached = memory::cached_file(target.file(), bytes.min(CACHED), seed, &part, bracket)?;
-        report.page_cache_bytes = Some(cached.bytes);
-        report.page_cache_read_ns = cached.latency_ns;
-        report.page_cache_read_bytes_per_s = cached.read_bytes_per_s;
-        Ok(())
+        memory::cached_file(target.file(), bytes.min(CACHED), seed, &part, bracket, report)
+    }
+
+    /// The median time of a few requests with pauses; `None` if the time was over.
+    fn paced_read_ns(&self, bytes: u64, seed: u64) -> Result<Option<f64>> {
+        if self.budget.over() {
+            return Ok(None);
+        }
+        let device = rounds::open(self.target, self.access)?;
+        let count = Some(PACED_COUNT);
+        let plan = IolatPlan { count, interval: PACED_INTERVAL, ..IolatPlan::default() };
+        // Another order than the windows', which may have reached any block already.
+        let mut prober = Prober::new(device, bytes, &plan, !seed)?;
+        let requests = iolat::run(&mut prober, &plan, self.budget, None);
+        requests.failure.map_or(Ok(requests.latency.p50_ns), Err)
     }
 
     /// Compares with the raw device where that is wanted and permitted. If a cache of the host
@@ -169,38 +176,4 @@ impl FinalSteps<'_> {
             Err(reason) => report.raw_refused = Some(reason),
         }
     }
-}
-
-fn paced(
-    target: &StorageTarget,
-    access: Access,
-    bytes: u64,
-    seed: u64,
-    budget: &Budget,
-) -> Result<Option<RequestLatency>> {
-    if budget.over() {
-        return Ok(None);
-    }
-    let file = rounds::open(target, access)?;
-    let plan =
-        IolatPlan { count: Some(PACED_COUNT), interval: PACED_INTERVAL, ..IolatPlan::default() };
-    let device = target.device_over(file)?;
-    // Another order than the windows', which may have reached any block already.
-    let mut prober = Prober::new(&device, bytes, &plan, !seed)?;
-    let requests: RequestReport = iolat::run(&mut prober, &plan, budget, None);
-    match requests.failure {
-        Some(error) => Err(error),
-        None => Ok(Some(requests.latency).filter(|latency| latency.requests > 0)),
-    }
-}
-
-/// The latency of a tier: the interval from the windows' medians, because requests
-/// within one window share its luck; the percentiles from all requests.
-fn latency_of(windows: &Windows, times: &Histogram) -> Option<Latency> {
-    let estimate = windows.estimate(model::estimate::Better::Lower)?;
-    Some(Latency {
-        p50: times.quantile_ns(0.5),
-        p99: times.quantile_ns(0.99),
-        ..Latency::from(&estimate)
-    })
 }

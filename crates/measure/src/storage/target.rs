@@ -8,7 +8,6 @@
 use super::failed;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use machine::mounts::Mount;
 use model::Bytes;
 use model::bytes::MIB;
 use serde::Serialize;
@@ -16,8 +15,9 @@ use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use sys::cachestat::CacheStat;
 use sys::device::FileDevice;
-use sys::file::{FileSystem, Scratch};
+use sys::file::{CacheAdvice, FileSystem, Scratch};
 
 /// How long a file system may take to say what a path is. Picked: a disk that has
 /// to spin up takes up to 10 s; a network mount that is gone never answers.
@@ -25,6 +25,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 /// Free space that is always left where the file system is large enough to spare it.
 const MARGIN: u64 = 256 * MIB;
+/// How often eviction is repeated while pages are still under write-back.
+const EVICT_TRIES: u32 = 3;
 
 /// What sort of thing the path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -65,7 +67,6 @@ pub struct StorageTarget {
     /// Opened for reading, with the cache in use.
     file: File,
     file_system: FileSystem,
-    mount: Option<Mount>,
     device: Option<(u32, u32)>,
 }
 
@@ -94,10 +95,8 @@ impl StorageTarget {
             Some(scratch) => scratch.reopen().map_err(|e| failed("open", path, e))?,
             None => place,
         };
-        let mount = mount_of(root, path);
-        let device = device_numbers(root, kind, &metadata, mount.as_ref());
-        let target =
-            Self { path: path.to_owned(), kind, scratch, file, file_system, mount, device };
+        let device = device_numbers(root, kind, path, &metadata);
+        let target = Self { path: path.to_owned(), kind, scratch, file, file_system, device };
         if kind != TargetKind::Directory && target.bytes()? == 0 {
             return Err(refused(path, "it is empty"));
         }
@@ -107,11 +106,6 @@ impl StorageTarget {
     /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// What the path names.
-    pub fn kind(&self) -> TargetKind {
-        self.kind
     }
 
     /// Whether the file is the probe's own, and so may be written and evicted.
@@ -127,11 +121,6 @@ impl StorageTarget {
     /// The file system that holds the file (for a block device: that holds its name).
     pub fn file_system(&self) -> &FileSystem {
         &self.file_system
-    }
-
-    /// The mount that holds the path.
-    pub fn mount(&self) -> Option<&Mount> {
-        self.mount.as_ref()
     }
 
     /// The block device behind it as major and minor number; `None` without one (RAM, network) or
@@ -171,13 +160,41 @@ impl StorageTarget {
         .map_err(|e| failed("open with direct I/O", &self.path, e))
     }
 
-    /// Another handle of [`StorageTarget::file`].
+    /// As [`StorageTarget::direct`], as a device.
+    pub(super) fn direct_device(&self) -> Result<FileDevice> {
+        FileDevice::new(self.direct()?).map_err(|e| failed("open", &self.path, e))
+    }
+
+    /// [`StorageTarget::file`] as a device.
+    pub(super) fn cached_device(&self) -> Result<FileDevice> {
+        FileDevice::over(&self.file).map_err(|e| failed("open", &self.path, e))
+    }
+
+    /// Drops the pages of the probe's own file from the page cache; returns the bytes that stayed,
+    /// or `None` if the kernel does not report them (before Linux 6.5).
+    ///
+    /// Dirty pages cannot be dropped, so the file is synced first. The advice is only a request to
+    /// the kernel; `cachestat` shows whether it was followed.
     ///
     /// # Errors
-    /// `Failed` without a free descriptor.
-    pub fn reopened(&self) -> Result<File> {
-        let clone = self.file.try_clone();
-        clone.map_err(|source| failed("open", &self.path, sys::Error::new("duplicate", source)))
+    /// Of the sync before, and of the advice where the file system refuses it.
+    pub(super) fn evict(&self) -> sys::Result<Option<u64>> {
+        sys::file::sync_data(&self.file)?;
+        let mut left = None;
+        for _ in 0..EVICT_TRIES {
+            sys::file::advise(&self.file, 0, 0, CacheAdvice::DontNeed)?;
+            left = self.cache_state(0).map(|state| state.cached_bytes());
+            if left == Some(0) {
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    /// What the page cache has of the first `bytes` of the probe's own file, or of all of it if
+    /// that is 0; `None` if the kernel does not report it, and for files of others.
+    pub(super) fn cache_state(&self, bytes: u64) -> Option<CacheStat> {
+        sys::cachestat::of(&self.file, 0, bytes).ok().filter(|_| self.is_own())
     }
 
     /// A seed for content and order from the kernel.
@@ -186,14 +203,6 @@ impl StorageTarget {
     /// `Impossible` where the kernel has no random numbers to give.
     pub fn draw_seed(&self) -> Result<u64> {
         sys::random::seed().map_err(|e| failed("draw a seed for", &self.path, e))
-    }
-
-    /// `file`, an opening of this target, as a device.
-    ///
-    /// # Errors
-    /// `Usage` if it is not a file or block device.
-    pub fn device_over(&self, file: File) -> Result<FileDevice> {
-        FileDevice::new(file).map_err(|e| failed("open", &self.path, e))
     }
 
     /// Refuses direct requests to `file` that are not whole multiples of what its file system
@@ -310,18 +319,13 @@ fn refused(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::Usage, "measure", reason).at(path)
 }
 
-fn mount_of(root: &Root, path: &Path) -> Option<Mount> {
-    let path = path.canonicalize().ok()?;
-    machine::mounts::behind(&machine::mounts::read(root), &path).cloned()
-}
-
-/// The device that holds the data. File systems with several devices (btrfs) give
-/// files an invented device number; there the source of the mount names one.
+/// The device that holds the data. File systems with several devices (btrfs) give files an invented
+/// device number; there the source of the mount names one.
 fn device_numbers(
     root: &Root,
     kind: TargetKind,
+    path: &Path,
     metadata: &Metadata,
-    mount: Option<&Mount>,
 ) -> Option<(u32, u32)> {
     if kind == TargetKind::BlockDevice {
         return Some(sys::block::device_numbers(metadata.rdev()));
@@ -330,7 +334,8 @@ fn device_numbers(
     if machine::block::of_device(root, major, minor).is_some() {
         return Some((major, minor));
     }
-    let source = Path::new(&mount?.source);
+    let mounts = machine::mounts::read(root);
+    let source = Path::new(&machine::mounts::behind(&mounts, &path.canonicalize().ok()?)?.source);
     let metadata = std::fs::metadata(source).ok()?;
     (source.is_absolute() && metadata.file_type().is_block_device())
         .then(|| sys::block::device_numbers(metadata.rdev()))

@@ -48,13 +48,13 @@ fn non_temporal_loops_store_past_the_caches_and_fence() {
 
 #[test]
 fn every_listing_is_whole_and_ends_in_a_way_out() {
-    for method in methods().iter().filter(|method| method.group() != Family::Neon) {
+    for method in methods().iter().filter(|method| method.family() != Family::Neon) {
         let lines = method.disassemble().unwrap();
         let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
         // The C library may use instructions that the decoder lacks (seen: kmovq in memset); our
         // loops must not.
         let whole =
-            method.group() == Family::Libc || !texts.iter().any(|text| text.contains("unknown"));
+            method.family() == Family::Libc || !texts.iter().any(|text| text.contains("unknown"));
         assert!(whole, "{}: {texts:?}", method.name());
         assert!(
             texts.iter().any(|text| *text == "ret" || text.starts_with("jmp")),

@@ -11,9 +11,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::disassemble::Instruction;
 use yaxpeax_x86::amd64::{DecodeError, InstDecoder, Instruction as Decoded, Opcode, Operand};
-
-use crate::instruction::Instruction;
 
 /// Most bytes behind the entry that are followed; glibc 2.36's AVX-512 `memcpy` spans 2 KiB.
 const SPAN_MAX_BYTES: usize = 16 * 1024;

@@ -123,3 +123,42 @@ macro_rules! vector_read {
             crate::kernel::Kernel::Read { run: read, block_bytes: 4 * $bytes };
     };
 }
+
+/// The loops with 16-byte registers, which every x86-64 has.
+pub(crate) mod sse2 {
+    vector_loops! {
+        bytes: 16, register: "xmm", move: "movdqu", aligned: "movdqa", stream: "movntdq", block: 64,
+        at: [("0", "0"), ("1", "16"), ("2", "32"), ("3", "48")], lines: ["256"],
+        zero: ["pxor xmm0, xmm0", "pxor xmm1, xmm1", "pxor xmm2, xmm2", "pxor xmm3, xmm3"],
+        add: ["paddq xmm0, xmm4", "paddq xmm1, xmm5", "paddq xmm2, xmm6", "paddq xmm3, xmm7"],
+        end: []
+    }
+}
+
+/// The loops with 32-byte registers. `vzeroupper`, for code with SSE2 is slow while upper halves are
+/// in use.
+pub(crate) mod avx2 {
+    vector_loops! {
+        bytes: 32, register: "ymm", move: "vmovdqu", aligned: "vmovdqa", stream: "vmovntdq", block: 128,
+        at: [("0", "0"), ("1", "32"), ("2", "64"), ("3", "96")], lines: ["256", "320"],
+        zero: ["vpxor ymm0, ymm0, ymm0", "vpxor ymm1, ymm1, ymm1", "vpxor ymm2, ymm2, ymm2", "vpxor ymm3, ymm3, ymm3"],
+        add: ["vpaddq ymm0, ymm0, ymm4", "vpaddq ymm1, ymm1, ymm5", "vpaddq ymm2, ymm2, ymm6", "vpaddq ymm3, ymm3, ymm7"],
+        end: ["vzeroupper"]
+    }
+}
+
+/// The loops with 64-byte registers, one cache line each; `vzeroupper` as with AVX2.
+pub(crate) mod avx512 {
+    vector_loops! {
+        bytes: 64, register: "zmm", move: "vmovdqu64", aligned: "vmovdqa64", stream: "vmovntdq",
+        block: 128,
+        at: [("0", "0"), ("1", "64")], lines: ["256", "320"],
+        zero: [
+            "vpxorq zmm0, zmm0, zmm0", "vpxorq zmm1, zmm1, zmm1", "vpxorq zmm2, zmm2, zmm2", "vpxorq zmm3, zmm3, zmm3"
+        ],
+        add: [
+            "vpaddq zmm0, zmm0, zmm4", "vpaddq zmm1, zmm1, zmm5", "vpaddq zmm2, zmm2, zmm6", "vpaddq zmm3, zmm3, zmm7"
+        ],
+        end: ["vzeroupper"]
+    }
+}

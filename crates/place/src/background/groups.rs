@@ -5,17 +5,27 @@ use machine::Root;
 use machine::cgroup::{self, GroupPlace};
 use machine::mounts;
 use model::Bytes;
+use std::path::PathBuf;
 
 /// A group with less room than this counts as full: the kernel charges in portions of 64 pages for
 /// each processor.
 pub const GROUP_MARGIN: Bytes = Bytes(2 << 20);
 
-/// The memory groups of some processes, as far as they are limited.
+/// A control group whose memory limit counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WatchedGroup {
+    /// That of the process with this number.
+    OfProcess(u32),
+    /// The one with this directory, as `/sys/fs/cgroup/app`.
+    Directory(PathBuf),
+}
+
+/// Some memory groups, as far as they are limited.
 #[derive(Debug, Default)]
 pub(super) struct GroupLimits {
     limited: Vec<LimitedGroup>,
-    /// For each process the index of its group, if that or one above has a limit.
-    by_process: Vec<Option<usize>>,
+    /// For each watched group its index in `limited`, if it or one above has a limit.
+    watched: Vec<Option<usize>>,
 }
 
 #[derive(Debug)]
@@ -25,22 +35,26 @@ struct LimitedGroup {
 }
 
 impl GroupLimits {
-    /// Finds the groups of these processes.
-    pub(super) fn find(root: &Root, pids: impl IntoIterator<Item = u32>) -> Self {
+    /// Finds these groups.
+    pub(super) fn find(root: &Root, groups: impl IntoIterator<Item = WatchedGroup>) -> Self {
         let mounts = mounts::read(root);
-        let mut groups = Self::default();
+        let mut limits = Self::default();
         let mut known: Vec<(GroupPlace, Option<usize>)> = Vec::new();
-        for pid in pids {
-            let Some(place) = cgroup::memory_group_of(root, &mounts, pid) else {
-                groups.by_process.push(None);
+        for group in groups {
+            let place = match group {
+                WatchedGroup::OfProcess(pid) => cgroup::memory_group_of(root, &mounts, pid),
+                WatchedGroup::Directory(directory) => cgroup::memory_group_at(&mounts, &directory),
+            };
+            let Some(place) = place else {
+                limits.watched.push(None);
                 continue;
             };
             let same = known.iter().find(|(other, _)| *other == place);
-            let index = same.map_or_else(|| groups.add(root, &place), |(_, index)| *index);
-            groups.by_process.push(index);
+            let index = same.map_or_else(|| limits.add(root, &place), |(_, index)| *index);
+            limits.watched.push(index);
             known.push((place, index));
         }
-        groups
+        limits
     }
 
     /// The index of a group that is new; `None` if nothing limits it.
@@ -59,9 +73,9 @@ impl GroupLimits {
         }
     }
 
-    /// What may be charged to the group of the process at this index; `None` if nothing limits it.
-    pub(super) fn room(&self, process: u32) -> Option<Bytes> {
-        let index = (*self.by_process.get(process as usize)?)?;
+    /// What may be charged to the watched group with this index; `None` if nothing limits it.
+    pub(super) fn room(&self, group: u32) -> Option<Bytes> {
+        let index = (*self.watched.get(group as usize)?)?;
         Some(self.limited[index].room)
     }
 }
@@ -76,7 +90,7 @@ mod tests {
     use testkit::FakeRoot;
 
     #[test]
-    fn the_room_of_a_process_is_that_of_its_group() {
+    fn a_group_is_named_by_a_member_or_by_its_directory() {
         let mount = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         let tree = FakeRoot::bare()
             .file("/proc/self/mountinfo", mount)
@@ -87,9 +101,12 @@ mod tests {
             .file("/sys/fs/cgroup/app/memory.stat", "")
             .file("/sys/fs/cgroup/other/memory.max", "max\n");
         let root = Root::at(tree.path());
-        let groups = GroupLimits::find(&root, [7, 8, 9, 7]);
-        let rooms: Vec<_> = (0..5).map(|process| groups.room(process)).collect();
+        let members = [7, 8, 9, 7].map(WatchedGroup::OfProcess);
+        let directories = ["/sys/fs/cgroup/app/part", "/sys/fs/cgroup/other", "/nowhere"];
+        let directories = directories.map(|path| WatchedGroup::Directory(path.into()));
+        let groups = GroupLimits::find(&root, members.into_iter().chain(directories));
+        let rooms: Vec<_> = (0..8).map(|group| groups.room(group)).collect();
         let limited = Some(Bytes(600));
-        assert_eq!(rooms, [limited, None, None, limited, None]);
+        assert_eq!(rooms, [limited, None, None, limited, limited, None, None, None]);
     }
 }

@@ -5,12 +5,17 @@
 //! page by page (`mincore`). So the cost goes with what is in memory, not with the length of the
 //! file. Where the kernel cannot count, only the parts with data are asked for, window by window.
 //!
-//! Another user's file decides how many questions it takes, so [`CacheQueries`] bounds them.
+//! Another user's file decides how many questions it takes, so [`CacheQueries`] bounds them, for one
+//! file and for all. One [`Access`] lasts for a command; it also leaves out files that may hang.
 
 use super::ranges;
+use super::read_plan::FileIdentity;
+use machine::Root;
+use machine::reach::{Reach, Refusal};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use sys::cachestat;
 use sys::file::MappedFile;
@@ -27,6 +32,41 @@ const MAX_QUESTIONS: u64 = 1 << 26;
 /// How long a command asks; 29,000 files with 8 GiB in memory took half a second.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// Opens files, and limits the queries about them.
+#[derive(Debug)]
+pub struct Access {
+    /// Finds mounts that may hang.
+    pub reach: Reach,
+    /// Queries the page cache.
+    pub questions: CacheQueries,
+}
+
+impl Access {
+    /// With all bounds unused.
+    #[must_use]
+    pub fn new(root: &Root) -> Self {
+        Self { reach: Reach::new(root), questions: CacheQueries::default() }
+    }
+
+    /// Opens `path` for reading if it is still the file `identity`.
+    ///
+    /// # Errors
+    /// `LeftOut` on a mount that may hang, `Closed` where it is another by now, is gone or may not
+    /// be read.
+    pub fn open(&mut self, path: &Path, identity: &FileIdentity) -> Result<File, Refusal> {
+        let file = self.reach.open(path)?;
+        let now = file.metadata().map_err(|_| Refusal::Closed)?;
+        if identity.is_still(&FileIdentity::of(&now)) { Ok(file) } else { Err(Refusal::Closed) }
+    }
+
+    /// What was left out, each in a line.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let notes = [self.reach.note(), self.questions.note()];
+        notes.into_iter().flatten().collect()
+    }
+}
+
 /// How much may still be asked, and how many files were left out because of that.
 #[derive(Debug)]
 pub struct CacheQueries {
@@ -38,6 +78,13 @@ pub struct CacheQueries {
 /// A file about which too much would have to be asked, or an interrupt came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryLimitReached;
+
+/// Why the questions about a file ended early.
+enum QueryEnd {
+    /// The kernel does not say.
+    Unknown,
+    LimitReached,
+}
 
 impl Default for CacheQueries {
     fn default() -> Self {
@@ -64,12 +111,13 @@ impl CacheQueries {
             until: began.checked_add(self.time_left),
             found: Vec::new(),
         };
-        let answer = asking.all(parts);
+        let answer = asking.ask_all(parts);
         self.left -= most - asking.left;
         self.time_left = self.time_left.saturating_sub(began.elapsed());
         match answer {
-            Ok(is_known) => Ok(is_known.map(|()| asking.found)),
-            Err(QueryLimitReached) => {
+            Ok(()) => Ok(Some(asking.found)),
+            Err(QueryEnd::Unknown) => Ok(None),
+            Err(QueryEnd::LimitReached) => {
                 self.cut_files += 1;
                 Err(QueryLimitReached)
             }
@@ -112,7 +160,7 @@ pub fn ranges_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
 /// How many bytes of `ranges` are in the page cache; `None` as for [`ranges_of`].
 #[must_use]
 pub fn bytes_of(file: &File, within: &Range<u64>) -> Option<u64> {
-    match counted(file, within)? {
+    match count(file, within)? {
         Some(pages) => Some(pages.saturating_mul(sys::process::page_bytes() as u64)),
         None => Some(ranges::total(&ranges_of(file, within)?)),
     }
@@ -128,40 +176,32 @@ struct FileQuery<'a> {
 }
 
 impl FileQuery<'_> {
-    /// `None` where the kernel does not say.
-    fn all(&mut self, parts: &[Range<u64>]) -> Result<Option<()>, QueryLimitReached> {
+    fn ask_all(&mut self, parts: &[Range<u64>]) -> Result<(), QueryEnd> {
         for part in parts {
             let start = part.start / self.page_bytes * self.page_bytes;
             // The last whole page below 2^64: no file reaches further.
             let last = u64::MAX / self.page_bytes * self.page_bytes;
             let end = part.end.checked_next_multiple_of(self.page_bytes).unwrap_or(last);
-            if self.part(start..end)?.is_none() {
-                return Ok(None);
+            if start >= end {
+                continue;
+            }
+            let counted = count(self.file, &(start..end)).ok_or(QueryEnd::Unknown)?;
+            self.take_question()?;
+            match counted {
+                Some(pages) => self.halve(start..end, pages)?,
+                None => self.ask_for_data(&(start..end))?,
             }
         }
-        Ok(Some(()))
-    }
-
-    fn part(&mut self, range: Range<u64>) -> Result<Option<()>, QueryLimitReached> {
-        if range.start >= range.end {
-            return Ok(Some(()));
-        }
-        let Some(counted) = counted(self.file, &range) else {
-            return Ok(None);
-        };
-        self.ask()?;
-        match counted {
-            Some(pages) => self.halves(range, pages),
-            None => self.windows_with_data(&range),
-        }
+        Ok(())
     }
 
     /// Halves `range`, of which so many pages are there, until each part is known.
-    fn halves(&mut self, range: Range<u64>, pages: u64) -> Result<Option<()>, QueryLimitReached> {
+    fn halve(&mut self, range: Range<u64>, pages: u64) -> Result<(), QueryEnd> {
         // What is to be looked at, the first part last.
         let mut waiting = vec![(range, pages)];
         while let Some((range, pages)) = waiting.pop() {
-            let all = (range.end - range.start) / self.page_bytes;
+            let bytes = range.end - range.start;
+            let all = bytes / self.page_bytes;
             if pages == 0 {
                 continue;
             }
@@ -169,32 +209,28 @@ impl FileQuery<'_> {
                 ranges::push(&mut self.found, range);
                 continue;
             }
-            let is_small = range.end - range.start <= WINDOW_BYTES;
-            if is_small && pages > FEW_PAGES {
-                if self.window(&range)?.is_none() {
-                    return Ok(None);
-                }
+            if bytes <= WINDOW_BYTES && pages > FEW_PAGES {
+                self.ask_by_page(&range)?;
                 continue;
             }
             let middle = range.start + all / 2 * self.page_bytes;
-            self.ask()?;
+            self.take_question()?;
             let before = range.start..middle;
-            let bytes = before.end - before.start;
-            let Ok(stat) = cachestat::of(self.file, before.start, bytes) else {
-                return Ok(None);
-            };
+            let there = cachestat::of(self.file, before.start, before.end - before.start)
+                .map_err(|_| QueryEnd::Unknown)?
+                .cached;
             // Pages come and go meanwhile; what is counted behind may then be wrong by as many.
-            waiting.push((middle..range.end, pages.saturating_sub(stat.cached)));
-            waiting.push((before, stat.cached));
+            waiting.push((middle..range.end, pages.saturating_sub(there)));
+            waiting.push((before, there));
         }
-        Ok(Some(()))
+        Ok(())
     }
 
     /// Asks page by page, where the file has data.
-    fn windows_with_data(&mut self, within: &Range<u64>) -> Result<Option<()>, QueryLimitReached> {
+    fn ask_for_data(&mut self, within: &Range<u64>) -> Result<(), QueryEnd> {
         let mut from = within.start;
         while from < within.end {
-            self.ask()?;
+            self.take_question()?;
             let data = match sys::file::next_data(self.file, from) {
                 Ok(Some(data)) => data,
                 Ok(None) => break,
@@ -207,40 +243,35 @@ impl FileQuery<'_> {
             let mut start = first.max(within.start).min(end);
             while start < end {
                 let window = start..end.min(start.saturating_add(WINDOW_BYTES));
-                if self.window(&window)?.is_none() {
-                    return Ok(None);
-                }
+                self.ask_by_page(&window)?;
                 start = window.end;
             }
             from = data.end.max(from.saturating_add(1));
         }
-        Ok(Some(()))
+        Ok(())
     }
 
-    fn window(&mut self, window: &Range<u64>) -> Result<Option<()>, QueryLimitReached> {
-        self.ask()?;
-        let Some(parts) = resident_of(self.file, window) else {
-            return Ok(None);
-        };
-        for part in parts {
+    fn ask_by_page(&mut self, window: &Range<u64>) -> Result<(), QueryEnd> {
+        self.take_question()?;
+        for part in resident_of(self.file, window).ok_or(QueryEnd::Unknown)? {
             ranges::push(&mut self.found, part);
         }
-        Ok(Some(()))
+        Ok(())
     }
 
     /// Takes one question of those that are left.
-    fn ask(&mut self) -> Result<(), QueryLimitReached> {
+    fn take_question(&mut self) -> Result<(), QueryEnd> {
         let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        self.left = self.left.checked_sub(1).ok_or(QueryLimitReached)?;
+        self.left = self.left.checked_sub(1).ok_or(QueryEnd::LimitReached)?;
         if is_late || sys::interrupt::requested() {
-            return Err(QueryLimitReached);
+            return Err(QueryEnd::LimitReached);
         }
         Ok(())
     }
 }
 
 /// `Some(None)` where the kernel cannot count and can be asked page by page instead.
-fn counted(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
+fn count(file: &File, window: &Range<u64>) -> Option<Option<u64>> {
     match cachestat::of(file, window.start, window.end - window.start) {
         Ok(stat) if stat.cached == 0 && may_be_stacked(file) && gets_true_answers(file) => {
             Some(None)

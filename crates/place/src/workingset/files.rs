@@ -5,9 +5,9 @@
 //! length may be. If the file system reports positions (FIEMAP), reads go in their order.
 //! Files in RAM (tmpfs) belong to [`super::shared`]; files without a name are left out.
 
-use super::access::Access;
+use super::cached::Access;
 use super::ranges;
-use super::read_plan::{FileIdentity, Piece};
+use super::read_plan::{FileIdentity, Piece, ReadPlan, WantedFile};
 use super::targets::TargetProcess;
 use crate::Result;
 use machine::Root;
@@ -195,33 +195,30 @@ fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The pieces of `wanted` (a file with the ranges to read), by device and physical position;
-/// behind those of each device what has no position, by inode. What is a hole needs no disk
-/// and makes no piece; a file that is another by now makes none either.
+/// The plan to read `wanted`, by device and physical position; behind those of each device what has
+/// no position, by inode. What is a hole needs no disk and makes no piece; a file that is another by
+/// now makes none either.
 #[must_use]
-pub fn by_position(
-    wanted: &[(PathBuf, FileIdentity, Vec<Range<u64>>)],
-    access: &mut Access,
-) -> Vec<Piece> {
+pub fn by_position(wanted: Vec<WantedFile>, access: &mut Access) -> ReadPlan {
     // Opening a file reads its inode: in the order of the inodes that is one sweep as well.
     let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
-    let identity = |file: u32| wanted[file as usize].1;
+    let identity = |file: u32| wanted[file as usize].file.identity;
     order.sort_unstable_by_key(|file| (identity(*file).device, identity(*file).inode));
     let mut pieces = Vec::new();
-    for file in order {
-        let (path, identity, ranges) = &wanted[file as usize];
-        let Ok(open) = access.open(path, identity) else {
+    for index in order {
+        let WantedFile { file, ranges } = &wanted[index as usize];
+        let Ok(open) = access.open(&file.path, &file.identity) else {
             continue;
         };
-        let end = identity.end();
+        let end = file.identity.end();
         for range in ranges {
             if sys::interrupt::requested() {
-                return Vec::new();
+                return ReadPlan::default();
             }
             // A snapshot of another user may name ranges beyond the end.
             let within = range.start..range.end.min(end);
             if !within.is_empty() {
-                add_pieces(&mut pieces, file, &open, &within);
+                add_pieces(&mut pieces, index, &open, &within);
             }
         }
     }
@@ -229,7 +226,7 @@ pub fn by_position(
         let device = identity(piece.file).device;
         (device, piece.physical.is_none(), piece.physical)
     });
-    pieces
+    ReadPlan { files: wanted.into_iter().map(|wanted| wanted.file).collect(), pieces }
 }
 
 /// The pieces of one range of a file; adjacent ones are joined.

@@ -8,8 +8,7 @@
 //! 4. A batch has come when the last byte of each of its steps can be read. Then it is counted
 //!    what of it is in memory, and the caller may end it all.
 
-use super::access::Access;
-use super::cached;
+use super::cached::{self, Access};
 use super::read_plan::{NamedFile, Piece, ReadPlan};
 use crate::background::batch;
 use machine::Root;
@@ -59,7 +58,7 @@ impl ReadCounts {
 /// Reads the pieces of `work` in their order. After each batch `progress` gets what was done
 /// so far and may stop it; batches on their way still arrive.
 pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&ReadCounts) -> Control) -> ReadCounts {
-    let mut reader = Reader {
+    let mut reader = PieceReader {
         work,
         access: Access::new(&Root::system()),
         next: 0,
@@ -86,26 +85,26 @@ pub fn pieces(work: &ReadPlan, progress: &mut dyn FnMut(&ReadCounts) -> Control)
 
 /// A file that is still what it was.
 #[derive(Clone)]
-struct Open {
+struct OpenFile {
     file: Rc<File>,
     /// What one call brings of it.
     step_bytes: u64,
 }
 
-struct Reader<'a> {
+struct PieceReader<'a> {
     work: &'a ReadPlan,
     access: Access,
     /// The piece that comes next, and how much of it was asked for.
     next: usize,
     reached: u64,
-    open: HashMap<u32, Open>,
+    open: HashMap<u32, OpenFile>,
     left_out: HashSet<u32>,
     /// By number of device.
     steps: HashMap<u64, u64>,
     done: ReadCounts,
 }
 
-impl Reader<'_> {
+impl PieceReader<'_> {
     /// Asks the kernel for the next steps, `bytes` bytes together, and gives what to wait for.
     fn ask(&mut self, bytes: u64) -> Vec<(Rc<File>, Range<u64>)> {
         let mut asked = Vec::new();
@@ -148,7 +147,7 @@ impl Reader<'_> {
     }
 
     /// The file with this index, if it is still what it was.
-    fn file(&mut self, index: u32) -> Option<Open> {
+    fn file(&mut self, index: u32) -> Option<OpenFile> {
         if let Some(open) = self.open.get(&index) {
             return Some(open.clone());
         }
@@ -168,7 +167,7 @@ impl Reader<'_> {
         // Waiting for a page that did not come must not read others around it.
         let _ = sys::file::advise(&file, 0, 0, CacheAdvice::Random);
         let device = file.metadata().map_or(0, |metadata| metadata.dev());
-        let open = Open {
+        let open = OpenFile {
             file: Rc::new(file),
             step_bytes: *self.steps.entry(device).or_insert_with(|| step_bytes(device)),
         };

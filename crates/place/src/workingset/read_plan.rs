@@ -87,6 +87,23 @@ pub struct NamedFile {
     pub identity: FileIdentity,
 }
 
+/// A file and the ranges that are wanted of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedFile {
+    /// The file.
+    pub file: NamedFile,
+    /// The ranges.
+    pub ranges: Vec<Range<u64>>,
+}
+
+impl WantedFile {
+    /// The ranges of the file at `path`, as long as that is `identity`.
+    #[must_use]
+    pub fn new(path: PathBuf, identity: FileIdentity, ranges: Vec<Range<u64>>) -> Self {
+        Self { file: NamedFile { path, identity }, ranges }
+    }
+}
+
 /// Pieces of files, in the order in which they are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadPlan {

@@ -50,7 +50,7 @@ pub enum RestoreMethod {
 
 /// What a batch did.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct PageBatch {
     /// Pages taken from the front.
     pub taken: usize,
     /// Of these, pages that could be read.
@@ -61,7 +61,7 @@ pub(super) struct Batch {
 
 /// Reads with one method, batch after batch.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(super) struct PageReader<'a> {
     targets: &'a [TargetProcess],
     method: RestoreMethod,
     /// Pages of one call: learnt from the last one.
@@ -72,7 +72,7 @@ pub(super) struct Reader<'a> {
     ahead_pages: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PageReader<'a> {
     pub(super) fn new(targets: &'a [TargetProcess], method: RestoreMethod) -> Self {
         Self {
             targets,
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
 
     /// Takes pages from the front of `pages` until they end or it is `until_ns`; those that are
     /// left come first in the next batch.
-    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
+    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> PageBatch {
         match self.method {
             RestoreMethod::RemoteReaders(readers) => self.read(pages, readers.max(1), until_ns),
             RestoreMethod::WillNeed => self.read_advised(pages, until_ns),
@@ -102,8 +102,8 @@ impl<'a> Reader<'a> {
         self.advised = 0;
     }
 
-    fn read_advised(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
-        let mut batch = Batch::default();
+    fn read_advised(&mut self, pages: &[SwappedPage], until_ns: u64) -> PageBatch {
+        let mut batch = PageBatch::default();
         while batch.taken < pages.len() && now_ns() < until_ns {
             let ahead = pages.len().min(batch.taken + self.ahead_pages);
             while self.advised < ahead {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn read(&self, pages: &[SwappedPage], readers: u8, until_ns: u64) -> Batch {
+    fn read(&self, pages: &[SwappedPage], readers: u8, until_ns: u64) -> PageBatch {
         let cursor = AtomicUsize::new(0);
         let reached = AtomicUsize::new(0);
         let refused = Mutex::new(None);
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
                 }
             }),
         }
-        Batch {
+        PageBatch {
             taken: cursor.into_inner(),
             reached: reached.into_inner(),
             refused: refused.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_call_takes_as_many_pages_as_fit_into_its_time() {
         const MICROSECOND: Duration = Duration::from_micros(1);
-        let reader = Reader::new(&[], RestoreMethod::RemoteRead);
+        let reader = PageReader::new(&[], RestoreMethod::RemoteRead);
         let after = |pages, took| {
             reader.learn(pages, took);
             reader.call_pages.load(Ordering::Relaxed)

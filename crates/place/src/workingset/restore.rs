@@ -6,7 +6,6 @@
 //! pages chooses between slot-ordered advice and several readers. Compressed RAM is skipped: a
 //! restore would gain nothing.
 
-mod disk_speeds;
 mod method_trial;
 mod plan;
 mod plan_files;

@@ -1,13 +1,14 @@
 //! What each process has in RAM, in swap and in the page cache, and what a restore would read.
 //! Reads nothing back: the plan of a restore is made and thrown away.
 
-use super::access::Access;
+use super::anonymous::{self, AnonymousPages};
+use super::cached::Access;
 use super::files::{self, UsedFile};
+use super::ranges;
 use super::restore::{self, PlannedSource, RestoreRequest};
 use super::shared::{self, SharedObject};
 use super::targets::{self, Selection, TargetProcess};
-use super::{anonymous, ranges};
-use crate::{ErrorKind, Result};
+use crate::Result;
 use machine::Root;
 use machine::cgroup;
 use machine::mounts::{self, Mount};
@@ -67,16 +68,27 @@ pub fn show(root: &Root, request: &RestoreRequest) -> Result<WorkingSetReport> {
     // The plan has asked the same, and its notes name what was left out.
     let mut access = Access::new(root);
     let files = files::find(root, &targets, &mut access)?;
-    let used = Used {
+    let used = UsedMemory {
         mounts: mounts::read(root),
         // Where it may not be seen, a note of the plan says so.
         shared: shared::find(root, &targets).ok(),
         by_target: by_target(targets.len(), &files),
         files,
     };
+    let mut processes = Vec::new();
+    let refusals = anonymous::scan_all(root, &targets, |index, pages| {
+        processes.push(used.process(root, &targets[index as usize], index, &pages));
+    });
+    processes.sort_by_key(|process: &ProcessMemory| {
+        let shared = process.shared_swapped_bytes.unwrap_or(0);
+        let swapped = process.swapped_bytes.saturating_add(shared);
+        Reverse((swapped, process.resident_bytes))
+    });
     // All that may be looked into can be none; of those that were named it is a refusal.
-    let named = request.selection != Selection::All;
-    let processes = used.processes(root, &targets, named, &mut plan.notes)?;
+    let is_refused = request.selection != Selection::All && processes.is_empty();
+    if let Some(note) = refusals.note(is_refused)?.filter(|note| !plan.notes.contains(note)) {
+        plan.notes.push(note);
+    }
     let cached_bytes = machine::memory::page_cache(root).map(|bytes| bytes.0);
     let found_bytes = ranges::sum(used.files.iter().filter_map(|file| file.cached_bytes));
     Ok(WorkingSetReport {
@@ -90,7 +102,7 @@ pub fn show(root: &Root, request: &RestoreRequest) -> Result<WorkingSetReport> {
 }
 
 /// What the processes use together.
-struct Used {
+struct UsedMemory {
     mounts: Vec<Mount>,
     shared: Option<Vec<SharedObject>>,
     files: Vec<UsedFile>,
@@ -108,49 +120,15 @@ fn by_target(targets: usize, files: &[UsedFile]) -> Vec<Vec<usize>> {
     found
 }
 
-impl Used {
-    /// All of them, most in swap first. That some are closed is a note, that all are that were
-    /// `named` an error.
-    fn processes(
+impl UsedMemory {
+    /// What the target with this index has.
+    fn process(
         &self,
         root: &Root,
-        targets: &[TargetProcess],
-        named: bool,
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<ProcessMemory>> {
-        let (mut processes, mut refused) = (Vec::new(), Vec::new());
-        for (index, target) in (0..).zip(targets) {
-            if sys::interrupt::requested() {
-                break;
-            }
-            match self.process(root, target, index) {
-                Ok(process) => processes.push(process),
-                Err(error) if error.kind == ErrorKind::Impossible => refused.push(error),
-                // It has ended.
-                Err(_) => {}
-            }
-        }
-        let refusals = refused.len();
-        if let Some(error) = refused.into_iter().next() {
-            if named && processes.is_empty() {
-                return Err(error);
-            }
-            let note = format!("{refusals} processes are left out: {error}");
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        processes.sort_by_key(|process: &ProcessMemory| {
-            let shared = process.shared_swapped_bytes.unwrap_or(0);
-            let swapped = process.swapped_bytes.saturating_add(shared);
-            Reverse((swapped, process.resident_bytes))
-        });
-        Ok(processes)
-    }
-
-    /// What the target with this index has.
-    fn process(&self, root: &Root, target: &TargetProcess, index: u32) -> Result<ProcessMemory> {
-        let scan = anonymous::scan(root, target, index)?;
+        target: &TargetProcess,
+        index: u32,
+        pages: &AnonymousPages,
+    ) -> ProcessMemory {
         let group = cgroup::memory_group_of(root, &self.mounts, target.pid);
         let page_bytes = sys::process::page_bytes() as u64;
         let shared = self.shared.as_deref();
@@ -167,16 +145,16 @@ impl Used {
         let is_known = known().next().is_some() || files().next().is_none();
         let shared_present: u64 = objects().map(|object| object.present_bytes).sum();
         let shared_swapped = objects().map(|object| ranges::total(&object.swapped));
-        Ok(ProcessMemory {
+        ProcessMemory {
             pid: target.pid,
             name: target.name.clone(),
             group: group.and_then(|place| Some(place.groups().first()?.path.clone())),
-            resident_bytes: scan.present_pages * page_bytes + shared_present,
-            swapped_bytes: scan.swapped.len() as u64 * page_bytes,
+            resident_bytes: pages.present_pages * page_bytes + shared_present,
+            swapped_bytes: pages.swapped.len() as u64 * page_bytes,
             shared_swapped_bytes: shared.map(|_| shared_swapped.sum()),
             file_cached_bytes: is_known.then(|| ranges::sum(known().map(|(_, cached)| cached))),
             file_absent_bytes: is_known
                 .then(|| ranges::sum(known().map(|(file, _)| ranges::total(&file.absent)))),
-        })
+        }
     }
 }

@@ -8,9 +8,9 @@ mod format;
 pub use format::{decode, encode};
 pub use model::frame::reseal_end as reseal;
 
-use super::access::Access;
+use super::cached::Access;
 use super::files::{self, UsedFile};
-use super::read_plan::FileIdentity;
+use super::read_plan::{FileIdentity, WantedFile};
 use super::targets::{self, Selection, TargetProcess};
 use super::tree::{self, WalkEvent};
 use super::{path_text, ranges};
@@ -97,8 +97,8 @@ impl ProcessSnapshot {
 /// The parts of a snapshot's files that are not in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissingFiles {
-    /// The files with the ranges to read, as [`files::by_position`] takes them.
-    pub files: Vec<(PathBuf, FileIdentity, Vec<Range<u64>>)>,
+    /// The files with the ranges to read.
+    pub files: Vec<WantedFile>,
     /// Files that were replaced or changed, are gone, or are not on a disk.
     pub changed_files: u64,
 }
@@ -229,7 +229,7 @@ pub fn missing(snapshot: &Snapshot, access: &mut Access) -> MissingFiles {
         let was = ranges::without(&file.cached, std::slice::from_ref(&behind));
         let absent = ranges::without(&was, &now);
         if !absent.is_empty() {
-            missing.files.push((file.path.clone(), identity, absent));
+            missing.files.push(WantedFile::new(file.path.clone(), identity, absent));
         }
     }
     missing

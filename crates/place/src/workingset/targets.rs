@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// `PF_KTHREAD` of linux/sched.h: the kernel's own threads have no memory of their own.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The deepest nesting of groups: no service manager nests them this deeply.
-const MAX_DEPTH: usize = 32;
+/// The most groups that are looked into, itself included: more than any service manager makes.
+const MAX_GROUPS: usize = 1 << 16;
 
 /// A choice of processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,23 +192,7 @@ fn members(root: &Root, group: &Path) -> Result<Vec<u32>> {
         let text = format!("there is no control group {}", group.display());
         return Err(absent(text));
     };
-    let mut pids = Vec::new();
-    let mut layer = vec![root.path(directory)];
-    for _ in 0..MAX_DEPTH {
-        let mut below = Vec::new();
-        for directory in layer {
-            let text = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
-            // A process that another PID namespace hides is listed as 0.
-            pids.extend(
-                text.lines().filter_map(|line| line.parse().ok()).filter(|pid: &u32| *pid != 0),
-            );
-            let entries = std::fs::read_dir(&directory).into_iter().flatten().flatten();
-            let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            below.extend(folders.map(|entry| entry.path()));
-        }
-        layer = below;
-    }
-    Ok(pids)
+    Ok(machine::cgroup::members(&root.path(directory), MAX_GROUPS))
 }
 
 /// Where the group may be: it is a directory of a group file system itself, or a path below

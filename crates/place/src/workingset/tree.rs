@@ -2,11 +2,15 @@
 //!
 //! The idea: inodes are on the disk in the order of their numbers, and names are not, so each
 //! directory is listed first and its entries are visited sorted. A mount that may hang is not
-//! asked even what it is.
+//! asked even what it is. [`warm_metadata`] reads directories and inodes into memory so, for the next
+//! `find` or `git status`; listing a directory may change its access time.
 
+use crate::background::{Allowance, StopReason};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::reach::Reach;
+use model::Bytes;
+use serde::{Deserialize, Serialize};
 use std::fs::{DirEntry, Metadata, ReadDir};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -59,16 +63,15 @@ pub(super) fn walk(
     visit: &mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
 ) -> Result<()> {
     let metadata = std::fs::symlink_metadata(top).map_err(|error| absent(top, &error))?;
-    let mut waiting = Vec::new();
     let real = real(top)?;
     let mut reach = Reach::new(root);
     let mut walk = Walk {
         // The mount of `top` itself is the caller's choice.
-        reach: reach.is_safe(&real).then_some(&mut reach),
+        reach: reach.is_safe(&real).then_some(reach),
         top,
-        real: &real,
+        real,
         device: metadata.dev(),
-        waiting: &mut waiting,
+        waiting: Vec::new(),
         visit,
     };
     // How it broke off is the visitor's own business.
@@ -76,13 +79,53 @@ pub(super) fn walk(
     Ok(())
 }
 
+/// What a walk read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WalkCounts {
+    /// Directories listed.
+    pub directories: u64,
+    /// Entries whose inode was read.
+    pub inodes: u64,
+    /// Directories and entries that could not be read.
+    pub refused: u64,
+    /// Why it ended early, if it did.
+    pub stopped: Option<StopReason>,
+}
+
+/// Walks `trees`, each on its own file system only, and follows no link.
+///
+/// # Errors
+/// `Usage` for a tree that is not there.
+pub fn warm_metadata(
+    root: &Root,
+    trees: &[PathBuf],
+    allowance: &mut Allowance,
+) -> Result<WalkCounts> {
+    let mut walked = WalkCounts::default();
+    for tree in trees {
+        walk(root, tree, &mut |met| {
+            match met {
+                WalkEvent::Directory => walked.directories += 1,
+                WalkEvent::Entry(..) => walked.inodes += 1,
+                WalkEvent::Refused => walked.refused += 1,
+            }
+            walked.stopped = allowance.check_limits(Bytes(0));
+            walked.stopped.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
+        })?;
+        if walked.stopped.is_some() {
+            break;
+        }
+    }
+    Ok(walked)
+}
+
 struct Walk<'a> {
     /// `None` where the walk is on a mount that may hang.
-    reach: Option<&'a mut Reach>,
+    reach: Option<Reach>,
     top: &'a Path,
-    real: &'a Path,
+    real: PathBuf,
     device: u64,
-    waiting: &'a mut Vec<PathBuf>,
+    waiting: Vec<PathBuf>,
     visit: &'a mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
 }
 

@@ -8,10 +8,10 @@
 use machine::{Root, damon};
 use model::Control;
 use place::ErrorKind;
-use place::workingset::access::Access;
+use place::workingset::cached::Access;
 use place::workingset::cgroup_reader;
 use place::workingset::files;
-use place::workingset::read_plan::{FileIdentity, NamedFile, ReadPlan};
+use place::workingset::read_plan::{FileIdentity, ReadPlan, WantedFile};
 use place::workingset::{cached, read};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -74,10 +74,8 @@ fn cold_work(path: &Path, bytes: u64) -> ReadPlan {
     sync_data(&file).unwrap();
     advise(&file, 0, 0, CacheAdvice::DontNeed).unwrap();
     let identity = FileIdentity::of(&file.metadata().unwrap());
-    ReadPlan {
-        files: vec![NamedFile { path: path.to_owned(), identity }],
-        pieces: files::by_position(&[(path.to_owned(), identity, vec![0..bytes])], &mut access()),
-    }
+    let wanted = WantedFile::new(path.to_owned(), identity, vec![0..bytes]);
+    files::by_position(vec![wanted], &mut access())
 }
 
 fn cached_bytes(path: &Path) -> u64 {

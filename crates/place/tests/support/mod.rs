@@ -4,6 +4,7 @@
 //! It lives in a group whose memory is pushed to a swap area of the test's own.
 #![allow(dead_code, unused_macros, reason = "each test program uses a part of it")]
 
+use machine::Root;
 use model::Bytes;
 use place::background::Limits;
 use place::workingset::restore::RestoreRequest;
@@ -308,26 +309,15 @@ fn major_faults() -> u64 {
 
 /// All anonymous memory of a process, with limits that nothing here meets.
 pub fn request(pid: u32) -> RestoreRequest {
+    // Other tests' groups may wait for memory meanwhile.
+    let limits =
+        Limits { floor: Bytes(0), pressure_permille: 1000, ..Limits::usual(&Root::system()) };
     RestoreRequest {
-        selection: Selection::Processes(vec![pid]),
-        first: Vec::new(),
-        anonymous: true,
         shared: false,
         files: false,
-        snapshot: None,
-        metadata: Vec::new(),
         estimate: true,
-        method: None,
-        limits: Limits {
-            floor: Bytes(0),
-            // Other tests' groups may wait for memory meanwhile.
-            pressure_permille: 1000,
-            yield_percent: 10,
-            time: None,
-            bytes: None,
-            hurry: false,
-        },
-        helper: None,
+        yield_percent: 10,
+        ..RestoreRequest::new(Selection::Processes(vec![pid]), limits)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::deliver::Delivery;
 use super::survey::plan::ram_bytes;
-use super::warm::{self, restore};
+use super::warm;
 use super::{hog, machine_facts, ramdisk};
 use crate::args::When;
 use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
@@ -15,6 +15,7 @@ use crate::output::{self, OutputTarget, Page};
 use ::lab::description::{self, Experiment};
 use ::lab::{Host, Programs, memory_copy, output_directory, ramdisk_puzzle, recovery, working_set};
 use machine::Root;
+use place::background::Limits;
 use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
 use serde::Serialize;
@@ -95,7 +96,7 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
 
 /// What the experiments take from this program.
 fn host(root: &Root) -> Result<Host> {
-    let limits = restore::usual_limits(root);
+    let limits = Limits::usual(root);
     Ok(Host {
         programs: Programs {
             hog: HiddenCommand::new([hog::HELPER]),
@@ -105,7 +106,7 @@ fn host(root: &Root) -> Result<Host> {
         machine: machine_facts::read(root),
         restore: RestoreRequest {
             helper: Some(HiddenCommand::new([warm::READER])),
-            ..restore::request_of_all_kinds(Selection::All, limits)
+            ..RestoreRequest::new(Selection::All, limits)
         },
     })
 }

@@ -22,7 +22,7 @@ use super::figure::{self, Digits};
 use super::prose::{PageText, by_reason};
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
-use measure::memory::copy::SkippedMethod;
+use measure::memory::SkippedMethod;
 use model::Estimate;
 use model::histogram::Bar;
 use serde::Serialize;

@@ -102,7 +102,7 @@ fn is_cache_bypassing(name: &str) -> bool {
 }
 
 fn is_libc(name: &str) -> bool {
-    memops::find(name).is_some_and(|method| method.group() == Family::Libc)
+    memops::find(name).is_some_and(|method| method.family() == Family::Libc)
 }
 
 #[cfg(test)]

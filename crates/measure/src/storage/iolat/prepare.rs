@@ -2,7 +2,6 @@
 //! the state that the plan names. Nothing of the user's is written or evicted.
 
 use super::{Access, DEFAULT_REGION, IolatPlan};
-use crate::storage::evict::evict;
 use crate::storage::stream::{Stream, TransferMode};
 use crate::storage::target::StorageTarget;
 use crate::storage::{failed, fill};
@@ -75,10 +74,8 @@ pub fn fill_own(target: &StorageTarget, size: Bytes, seed: u64, budget: &Budget)
     // outlast any budget on a slow disk.
     let mut until = 0;
     while until < whole && !budget.over() {
-        let moved = stream.write(until..(until + FILL_STEP).min(whole), budget);
-        if let Some(error) = moved.failure {
-            return Err(error.at(path));
-        }
+        let part = until..(until + FILL_STEP).min(whole);
+        let moved = stream.write(part, budget).checked().map_err(|error| error.at(path))?;
         sys::file::sync_data(target.file()).map_err(|e| failed("sync", path, e))?;
         if moved.whole_until <= until {
             break;
@@ -91,11 +88,11 @@ pub fn fill_own(target: &StorageTarget, size: Bytes, seed: u64, budget: &Budget)
 /// The device that the requests go to, opened as the plan says.
 pub(super) fn device(target: &StorageTarget, plan: &IolatPlan) -> Result<FileDevice> {
     if plan.access == Access::Direct {
-        let file = target.direct()?;
-        target.check_direct(&file, plan.request, plan.write)?;
-        return target.device_over(file);
+        let device = target.direct_device()?;
+        target.check_direct(device.file(), plan.request, plan.write)?;
+        return Ok(device);
     }
-    let device = target.device_over(target.reopened()?)?;
+    let device = target.cached_device()?;
     let is_durable = plan.write && plan.access == Access::Cold;
     Ok(if is_durable { device.durable() } else { device })
 }
@@ -120,17 +117,14 @@ pub(super) fn cache(
             "the file is not this tool's own: its cached pages were left as they are".to_owned(),
         ),
         Access::Cold => {
-            let left = evict(target.file()).map_err(|e| failed("evict", path, e))?;
+            let left = target.evict().map_err(|e| failed("evict", path, e))?;
             if let Some(left) = left.filter(|left| *left > 0 && !target.in_ram()) {
                 notes.push(format!("{} of the file stayed in the page cache", Bytes(left)));
             }
         }
         Access::Cached => {
             let mut stream = Stream::new(target.file(), TransferMode::Buffered, MIB, 1, 0)?;
-            let moved = stream.read(0..region_bytes, budget);
-            if let Some(error) = moved.failure {
-                return Err(error.at(path));
-            }
+            stream.read(0..region_bytes, budget).checked().map_err(|error| error.at(path))?;
         }
     }
     Ok(())

@@ -2,15 +2,14 @@
 //! clock with the bare call in between, counted until the plan or the budget ends.
 
 use super::{IolatPlan, MOST_FAILURES, MOST_RAW};
-use crate::storage::evict::evict;
 use crate::storage::latency::RequestLatency;
 use crate::storage::order::RequestOrder;
+use crate::storage::target::StorageTarget;
 use crate::storage::{failed_request, fill, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
 use model::Histogram;
 use model::device::BlockDevice;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::time::{Duration, Instant};
 use sys::memory::AlignedBuffer;
 
@@ -61,8 +60,8 @@ pub struct RequestReport {
 
 /// One request at a time on any device.
 #[derive(Debug)]
-pub struct Prober<'d, D> {
-    device: &'d D,
+pub struct Prober<D> {
+    device: D,
     order: RequestOrder,
     turn: u64,
     buffer: AlignedBuffer,
@@ -70,12 +69,12 @@ pub struct Prober<'d, D> {
     seed: u64,
 }
 
-impl<'d, D: BlockDevice> Prober<'d, D> {
+impl<D: BlockDevice> Prober<D> {
     /// A prober of the first `region_bytes` of `device`; `plan` says which requests.
     ///
     /// # Errors
     /// `Impossible` where the buffer does not fit into memory.
-    pub fn new(device: &'d D, region_bytes: u64, plan: &IolatPlan, seed: u64) -> Result<Self> {
+    pub fn new(device: D, region_bytes: u64, plan: &IolatPlan, seed: u64) -> Result<Self> {
         let bytes = plan.request.0 as usize;
         let mut buffer = AlignedBuffer::new(bytes)
             .map_err(|e| Error::io(ErrorKind::Impossible, "prepare a buffer", &e.source))?;
@@ -129,10 +128,10 @@ impl<'d, D: BlockDevice> Prober<'d, D> {
 /// Runs the plan on `prober`. `evicted_each_pass` is dropped from the cache before the
 /// order repeats, so that a cold request stays one.
 pub fn run<D: BlockDevice>(
-    prober: &mut Prober<'_, D>,
+    prober: &mut Prober<D>,
     plan: &IolatPlan,
     budget: &Budget,
-    evicted_each_pass: Option<&File>,
+    evicted_each_pass: Option<&StorageTarget>,
 ) -> RequestReport {
     let mut seen = Seen::new(plan);
     let start = Instant::now();
@@ -144,12 +143,12 @@ pub fn run<D: BlockDevice>(
         if plan.count.is_some_and(|count| seen.histogram.len() + seen.failed >= count) {
             break EndReason::Count;
         }
-        if let Some(file) = evicted_each_pass
+        if let Some(target) = evicted_each_pass
             && started > 0
             && prober.starts_pass()
         {
             // Its success was noted before the first pass.
-            let _ = evict(file);
+            let _ = target.evict();
         }
         let due = plan.interval.saturating_mul(started);
         if !sleep_until(start, due, budget) {

@@ -2,11 +2,10 @@
 //! a failure in it ends the run.
 
 use super::{PhaseName, SeqPhase};
-use crate::storage::evict::{cached_bytes, dirty_bytes, evict};
-use crate::storage::served::{Direction, Served, ServedBy, ServedWatch};
-use crate::storage::stream::{Stream, TransferMode, TransferResult};
+use crate::storage::served::{Direction, ServedBy, ServedWatch};
+use crate::storage::stream::{Stream, TransferMode};
 use crate::storage::target::StorageTarget;
-use crate::storage::{cpu_ns, failed, per_second, seconds};
+use crate::storage::{cpu_ns, cpu_ns_since, failed, per_second, seconds};
 use crate::{Budget, Result};
 use machine::Root;
 use model::Bytes;
@@ -21,28 +20,16 @@ const CACHED_SHARE: u64 = 4;
 
 /// A run over one target.
 pub(super) struct Run<'a> {
-    target: &'a StorageTarget,
-    root: &'a Root,
-    budget: &'a Budget,
+    pub(super) target: &'a StorageTarget,
+    pub(super) root: &'a Root,
+    pub(super) budget: &'a Budget,
     pub(super) stream: Stream,
-    size: u64,
+    pub(super) size: u64,
     pub(super) phases: Vec<SeqPhase>,
     pub(super) notes: Vec<String>,
 }
 
-impl<'a> Run<'a> {
-    /// A run of `size` bytes, no phase done yet.
-    pub(super) fn new(
-        target: &'a StorageTarget,
-        root: &'a Root,
-        budget: &'a Budget,
-        stream: Stream,
-        size: u64,
-        notes: Vec<String>,
-    ) -> Self {
-        Self { target, root, budget, stream, size, phases: Vec::new(), notes }
-    }
-
+impl Run<'_> {
     /// Bytes that all phases so far have moved.
     pub(super) fn moved_bytes(&self) -> u64 {
         self.phases.iter().map(|phase| phase.bytes).sum()
@@ -88,7 +75,7 @@ impl<'a> Run<'a> {
             _ => Direction::Read,
         };
         let whole = range.end;
-        let cached = self.cached(whole);
+        let cached = self.target.cache_state(whole).map(|state| state.cached_bytes());
         let watch = ServedWatch::start(self.root, self.target);
         let moved = match direction {
             Direction::Write => self.stream.write(range, budget),
@@ -100,18 +87,22 @@ impl<'a> Run<'a> {
             Err(error) => (None, Some(error)),
         };
         let until = moved.whole_until;
-        let mut phase = phase_of(name, &moved, served, until >= whole);
-        phase.cached_before_bytes = cached;
-        phase.verified_bytes = verified;
-        self.phases.push(phase);
+        self.phases.push(SeqPhase {
+            name,
+            bytes: moved.bytes,
+            wall_s: seconds(moved.wall_ns),
+            bytes_per_s: moved.bytes_per_s(),
+            series: moved.series,
+            served,
+            cpu_s: moved.cpu_ns.map(seconds),
+            complete: until >= whole,
+            cached_before_bytes: cached,
+            verified_bytes: verified,
+        });
         match moved.failure.or(foreign) {
             Some(error) => Err(error),
             None => Ok(until),
         }
-    }
-
-    fn cached(&self, bytes: u64) -> Option<u64> {
-        (self.target.is_own()).then(|| cached_bytes(self.target.file(), 0, bytes)).flatten()
     }
 
     /// Makes the first `written` bytes durable, step by step so that the budget is
@@ -119,7 +110,7 @@ impl<'a> Run<'a> {
     fn sync(&mut self, written: u64) -> Result<u64> {
         let file = self.target.file();
         let fail = |e| failed("sync", self.target.path(), e);
-        let dirty = dirty_bytes(file);
+        let dirty = self.target.cache_state(0).map(|state| state.unwritten_bytes());
         let watch = ServedWatch::start(self.root, self.target);
         let cpu_before = cpu_ns();
         let start_ns = sys::clock::now_ns();
@@ -150,7 +141,7 @@ impl<'a> Run<'a> {
             bytes_per_s: per_second(bytes, wall_ns).filter(|_| bytes > 0),
             series: Vec::new(),
             served,
-            cpu_s: cpu_before.and_then(|before| Some(seconds(cpu_ns()?.saturating_sub(before)))),
+            cpu_s: cpu_ns_since(cpu_before).map(seconds),
             complete: done == written,
             cached_before_bytes: None,
             verified_bytes: None,
@@ -163,7 +154,7 @@ impl<'a> Run<'a> {
         if self.target.in_ram() {
             return;
         }
-        match evict(self.target.file()) {
+        match self.target.evict() {
             Ok(Some(left)) if left > 0 => self.notes.push(format!(
                 "{} of the file could not be evicted before the cold read",
                 Bytes(left)
@@ -195,29 +186,14 @@ impl<'a> Run<'a> {
         let fresh = Stream::new(file, TransferMode::Buffered, block, 1, self.stream.seed())?;
         let old = std::mem::replace(&mut self.stream, fresh);
         let part = self.budget.part(self.budget.left() / PHASE_SHARE);
-        let warm = self.stream.read(0..bytes, &part);
-        let whole = warm.whole_until;
-        let outcome = match warm.failure {
-            Some(error) => Err(error),
-            None if whole == 0 => Ok(0),
-            None => self.transfer(PhaseName::CachedRead, 0..whole, self.budget, true),
-        };
+        let outcome = self.stream.read(0..bytes, &part).checked().and_then(|warm| {
+            let whole = warm.whole_until;
+            if whole == 0 {
+                return Ok(0);
+            }
+            self.transfer(PhaseName::CachedRead, 0..whole, self.budget, true)
+        });
         self.stream = old;
         outcome.map(drop)
-    }
-}
-
-fn phase_of(name: PhaseName, moved: &TransferResult, served: Served, complete: bool) -> SeqPhase {
-    SeqPhase {
-        name,
-        bytes: moved.bytes,
-        wall_s: seconds(moved.wall_ns),
-        bytes_per_s: moved.bytes_per_s(),
-        series: moved.series.clone(),
-        served,
-        cpu_s: moved.cpu_ns.map(seconds),
-        complete,
-        cached_before_bytes: None,
-        verified_bytes: None,
     }
 }

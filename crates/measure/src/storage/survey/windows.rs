@@ -1,18 +1,23 @@
-//! Short windows of one activity, repeated in turn with others: their values, kept
-//! or thrown away by what disturbed them.
+//! Short windows of one activity, repeated in turn with others: their values, kept or thrown away
+//! by what disturbed them.
 
+use crate::Result;
 use crate::disturbance::{Bracket, Disturbance};
+use crate::storage::iolat::Prober;
+use crate::storage::per_second;
+use crate::storage::stream::TransferResult;
 use model::curves::RateAt;
 use model::estimate::{Better, Estimate};
+use model::probe::DepthRate;
+use model::{Histogram, Latency};
+use sys::device::FileDevice;
 
-/// A window is disturbed when more than this share of it went to other work or the
-/// host. Picked: a thread that waits for a device is woken through the run queue for
-/// each request, so the 2 % allowed to memory trials would discard every window of a
-/// machine that does anything else.
+/// A window is disturbed when more than this share of it went to other work or the host. Picked: a
+/// thread that waits for a device is woken through the run queue for each request, so the 2 %
+/// allowed to memory trials would discard every window of a machine that does anything else.
 const SHARE: f64 = 0.1;
-
-/// As many windows as an interval needs: where fewer were quiet, the least disturbed
-/// fill up, and the count of the others says that the machine was busy.
+/// As many windows as an interval needs: where fewer were quiet, the least disturbed fill up, and
+/// the count of the others says that the machine was busy.
 const LEAST: usize = 6;
 
 /// The values of one activity's windows, in the order of time.
@@ -35,32 +40,39 @@ impl Windows {
         self.windows.push(Window { start_ns, value, lost: lost as f64 / wall_ns.max(1) as f64 });
     }
 
-    /// Runs one window, which answers with its value, bracketed by the counters.
-    pub(super) fn window<E>(
+    /// Runs one window, bracketed by the counters. `activity` answers with the window's value and
+    /// with what its caller wants to know.
+    pub(super) fn window<T>(
         &mut self,
         bracket: &mut Bracket,
-        activity: impl FnOnce() -> Result<Option<f64>, E>,
-    ) -> Result<(), E> {
+        activity: impl FnOnce() -> Result<(Option<f64>, T)>,
+    ) -> Result<T> {
         let before = bracket.read();
         let start_ns = sys::clock::now_ns();
-        let value = activity()?;
+        let (value, answer) = activity()?;
         let wall_ns = sys::clock::now_ns() - start_ns;
         let disturbance = Disturbance::between(&before, &bracket.read());
         if let Some(value) = value {
             self.add(value, &disturbance, start_ns, wall_ns);
         }
-        Ok(())
+        Ok(answer)
     }
 
-    /// Adds another value of the window that `judged` has just had, if it has one.
-    pub(super) fn same_as(&mut self, judged: &Windows, value: Option<f64>) {
-        if let (Some(value), Some(window)) = (value, judged.windows.last()) {
-            self.windows.push(Window { value, ..*window });
-        }
+    /// One window of a transfer, whose value is its rate. One that the budget cut has a rate like
+    /// any other.
+    pub(super) fn transfer(
+        &mut self,
+        bracket: &mut Bracket,
+        activity: impl FnOnce() -> TransferResult,
+    ) -> Result<TransferResult> {
+        self.window(bracket, || {
+            let moved = activity().checked()?;
+            Ok((moved.bytes_per_s().filter(|_| moved.bytes > 0), moved))
+        })
     }
 
-    /// The estimate from the quiet windows, filled up to [`LEAST`] with the least
-    /// disturbed; the others are counted as discarded. `None` without windows.
+    /// The estimate from the quiet windows, filled up to [`LEAST`] with the least disturbed; the
+    /// others are counted as discarded. `None` without windows.
     pub(super) fn estimate(&self, better: Better) -> Option<Estimate> {
         let kept = self.kept();
         let discarded = (self.windows.len() - kept.len()) as u32;
@@ -86,6 +98,69 @@ impl Windows {
         let quiet = self.windows.iter().filter(|w| w.lost <= SHARE).count();
         order.truncate(quiet.max(LEAST));
         order
+    }
+}
+
+/// Windows of random requests: the rate of each, and the time of every request.
+#[derive(Debug, Default)]
+pub(super) struct RequestWindows {
+    /// Requests a second.
+    pub(super) rates: Windows,
+    /// The median time of a request, by window; none where several are in flight.
+    medians: Windows,
+    pub(super) times: Histogram,
+}
+
+impl RequestWindows {
+    /// One window of single requests, as long as `goes_on` says of their count so far. Gives that
+    /// count.
+    pub(super) fn one_at_a_time(
+        &mut self,
+        bracket: &mut Bracket,
+        prober: &mut Prober<FileDevice>,
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) -> Result<u64> {
+        let mut window = Histogram::new();
+        let mut busy_ns = 0;
+        let median = self.medians.window(bracket, || {
+            while goes_on(window.len()) {
+                let ns = prober.request()?;
+                window.add(ns);
+                self.times.add(ns);
+                busy_ns += ns;
+            }
+            let median = window.quantile_ns(0.5);
+            Ok((median, median))
+        })?;
+        // Judged with the window of the median: the same requests.
+        let judged = median.and_then(|_| self.medians.windows.last());
+        if let (Some(value), Some(window)) = (per_second(window.len(), busy_ns), judged) {
+            self.rates.windows.push(Window { value, ..*window });
+        }
+        Ok(window.len())
+    }
+
+    /// The latency of a tier: the interval from the windows' medians, because requests within one
+    /// window share its luck; the percentiles from all requests.
+    pub(super) fn latency(&self) -> Option<Latency> {
+        let estimate = self.medians.estimate(Better::Lower)?;
+        Some(Latency {
+            p50: self.times.quantile_ns(0.5),
+            p99: self.times.quantile_ns(0.99),
+            ..Latency::from(&estimate)
+        })
+    }
+
+    /// The rate of reads of `block_bytes` at this depth.
+    pub(super) fn depth_rate(&self, depth: u32, block_bytes: u64) -> Option<DepthRate> {
+        let requests_per_s = self.rates.estimate(Better::Higher)?.median;
+        Some(DepthRate {
+            depth,
+            block_bytes,
+            requests_per_s,
+            bytes_per_s: requests_per_s * block_bytes as f64,
+            p50_ns: self.times.quantile_ns(0.5),
+        })
     }
 }
 

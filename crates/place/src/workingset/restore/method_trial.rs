@@ -12,7 +12,7 @@
 
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
-use crate::workingset::remote::{self, Batch, Reader, RestoreMethod};
+use crate::workingset::remote::{self, PageBatch, PageReader, RestoreMethod};
 use crate::workingset::targets::TargetProcess;
 use machine::Root;
 use machine::demand::{Demand, DemandReader};
@@ -37,7 +37,7 @@ const WORTH_A_TRIAL: usize = 2 * TURNS.len() * TURN_PAGES;
 #[derive(Debug)]
 pub(super) struct ReaderChoice<'a> {
     /// One, once it is decided.
-    readers: Vec<Reader<'a>>,
+    readers: Vec<PageReader<'a>>,
     /// Time and pages of each, while they are tried.
     costs: Vec<(u64, u64)>,
     turn: usize,
@@ -72,7 +72,7 @@ impl<'a> ReaderChoice<'a> {
         };
         Self {
             costs: vec![(0, 0); methods.len()],
-            readers: methods.into_iter().map(|method| Reader::new(targets, method)).collect(),
+            readers: methods.into_iter().map(|method| PageReader::new(targets, method)).collect(),
             turn: 0,
         }
     }
@@ -90,18 +90,18 @@ impl<'a> ReaderChoice<'a> {
     pub(super) fn fall_back(&mut self, targets: &'a [TargetProcess]) -> bool {
         let changes = self.method() != Some(RestoreMethod::AdviceOnly) && may_advise();
         if changes {
-            self.readers = vec![Reader::new(targets, RestoreMethod::AdviceOnly)];
+            self.readers = vec![PageReader::new(targets, RestoreMethod::AdviceOnly)];
         }
         changes
     }
 
     /// The pages behind the front were changed.
     pub(super) fn forget_advice(&mut self) {
-        self.readers.iter_mut().for_each(Reader::forget_advice);
+        self.readers.iter_mut().for_each(PageReader::forget_advice);
     }
 
-    /// As [`Reader::batch`].
-    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> Batch {
+    /// As [`PageReader::batch`].
+    pub(super) fn batch(&mut self, pages: &[SwappedPage], until_ns: u64) -> PageBatch {
         if let [one] = self.readers.as_mut_slice() {
             return one.batch(pages, until_ns);
         }

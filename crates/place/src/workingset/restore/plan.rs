@@ -2,23 +2,25 @@
 //! is read, and the pages, objects and files behind it.
 
 use crate::background::Limits;
-use crate::workingset::anonymous::SwappedPage;
+use crate::workingset::anonymous::{self, SwappedPage};
 use crate::workingset::areas::{SwapMedium, SwapSource};
-use crate::workingset::order;
 use crate::workingset::read_plan::ReadPlan;
 use crate::workingset::remote::RestoreMethod;
 use crate::workingset::shared::SharedObject;
 use crate::workingset::snapshot::Snapshot;
-use crate::workingset::speed::DiskSpeed;
+use crate::workingset::speed::{self, DiskSpeed, TrialPurpose};
 use crate::workingset::targets::{Selection, TargetProcess};
 use machine::{Root, swap};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::helper::HiddenCommand;
 
 /// Random reads this fast need no head to move, no platter to turn and no network: half a turn at
 /// 15,000 turns a minute takes 2 ms.
 const NO_SEEK_NS: u64 = 500_000;
+
+/// If fewer than half of the pages stay, as many are evicted again as are restored.
+const YIELD_PERCENT: u32 = 50;
 
 /// What to restore, and what that may take.
 #[derive(Clone, Debug)]
@@ -43,8 +45,31 @@ pub struct RestoreRequest {
     pub method: Option<RestoreMethod>,
     /// What may be used.
     pub limits: Limits,
+    /// The smallest share, in percent, of the pages read that must be in memory afterwards.
+    pub yield_percent: u32,
     /// The hidden command that reads inside of a group; absent, this process reads everything.
     pub helper: Option<HiddenCommand>,
+}
+
+impl RestoreRequest {
+    /// A request for everything that `selection` had, within `limits`.
+    #[must_use]
+    pub fn new(selection: Selection, limits: Limits) -> Self {
+        Self {
+            selection,
+            first: Vec::new(),
+            anonymous: true,
+            shared: true,
+            files: true,
+            snapshot: None,
+            metadata: Vec::new(),
+            estimate: false,
+            method: None,
+            limits,
+            yield_percent: YIELD_PERCENT,
+            helper: None,
+        }
+    }
 }
 
 /// What will be done. Nothing has been read yet.
@@ -58,6 +83,53 @@ pub struct RestorePlan {
     pub notes: Vec<String>,
     /// What the parts were counted from.
     pub work: PlannedWork,
+}
+
+impl RestorePlan {
+    /// The index of the speed of the device that a swap area is on.
+    pub(super) fn try_area(
+        &mut self,
+        root: &Root,
+        area: &swap::Area,
+        purpose: TrialPurpose,
+    ) -> Option<usize> {
+        let device = area.device?;
+        let file = (area.kind == "file").then_some(area.path.as_path());
+        self.try_device(root, device, file, purpose)
+    }
+
+    /// The index of the speed of the device with this number, which is tried the first time, by
+    /// reads of `file` on it if that is given. A refused trial is a note.
+    pub(super) fn try_device(
+        &mut self,
+        root: &Root,
+        (major, minor): (u32, u32),
+        file: Option<&Path>,
+        purpose: TrialPurpose,
+    ) -> Option<usize> {
+        let name = machine::block::name_of_device(root, major, minor)?;
+        let known = self.speeds.iter().position(|speed| speed.device == name);
+        if known.is_some() {
+            return known;
+        }
+        let tried = match file {
+            Some(file) => speed::of_file(root, (major, minor), file, purpose),
+            None => speed::of_device(root, (major, minor), purpose),
+        };
+        match tried {
+            Ok(speed) => {
+                self.speeds.push(speed);
+                Some(self.speeds.len() - 1)
+            }
+            Err(error) => {
+                let note = format!("how long it takes is not known: {error}");
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
+                None
+            }
+        }
+    }
 }
 
 /// What would be read from one source.
@@ -196,7 +268,7 @@ impl Segment {
     /// What of the plan a person sees.
     pub(super) fn part(&self, speeds: &[DiskSpeed]) -> PlannedSource {
         let bytes = self.pages.len() as u64 * self.page_bytes;
-        let size = (bytes, order::runs(&self.pages));
+        let size = (bytes, anonymous::count_runs(&self.pages));
         let speed = self.speed.map(|index| &speeds[index]);
         let is_skipped = self.source.medium == SwapMedium::CompressedRam;
         let reason = "compressed in memory: a fault is as fast as a restore";

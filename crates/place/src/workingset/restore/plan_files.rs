@@ -1,11 +1,10 @@
 //! Plans shared memory and files: what of them is not in memory, on which device, and which control
 //! group is charged for it.
 
-use super::disk_speeds::{try_area, try_device};
 use super::plan::{FileGroup, FileRead, MemoryKind, PlannedSource, RestorePlan, RestoreRequest};
 use crate::Result;
-use crate::workingset::access::Access;
-use crate::workingset::read_plan::{FileIdentity, NamedFile, Piece, ReadPlan};
+use crate::workingset::cached::Access;
+use crate::workingset::read_plan::{Piece, ReadPlan, WantedFile};
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::TargetProcess;
 use crate::workingset::{files, ranges, shared, snapshot};
@@ -13,11 +12,7 @@ use machine::cgroup::{self, Controller, GroupPlace};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 use std::path::PathBuf;
-
-/// A file with the ranges that are wanted of it.
-type WantedFile = (PathBuf, FileIdentity, Vec<Range<u64>>);
 
 /// Finds shared memory in swap. A note says if this user may not see it.
 pub(super) fn plan_shared(root: &Root, request: &RestoreRequest, plan: &mut RestorePlan) {
@@ -41,7 +36,7 @@ pub(super) fn plan_shared(root: &Root, request: &RestoreRequest, plan: &mut Rest
     let only = areas.first().filter(|_| areas.len() == 1);
     // For the same reason it is unknown where on the area it begins.
     let purpose = TrialPurpose { bytes, start: None, in_order: request.estimate };
-    let index = only.and_then(|area| try_area(root, area, purpose, plan));
+    let index = only.and_then(|area| plan.try_area(root, area, purpose));
     let speed = index.map(|index| &plan.speeds[index]);
     let source = only.map_or_else(|| "swap".to_owned(), |area| area.path.display().to_string());
     let part = PlannedSource::new(MemoryKind::Shared, source, (bytes, runs), speed);
@@ -72,17 +67,14 @@ pub(super) fn plan_files(
             let found = files::find(root, &plan.work.targets, &mut access)?;
             for file in found.into_iter().filter(|file| !file.absent.is_empty()) {
                 let group = file.targets.first().and_then(|user| groups.of(*user));
-                let wanted = by_group.entry(group).or_default();
-                wanted.push((file.path, file.identity, file.absent));
+                let wanted = WantedFile::new(file.path, file.identity, file.absent);
+                by_group.entry(group).or_default().push(wanted);
             }
         }
     }
     for (group, wanted) in by_group {
         for (device, wanted) in by_device(wanted) {
-            let pieces = files::by_position(&wanted, &mut access);
-            let named = |(path, identity, _)| NamedFile { path, identity };
-            let files = wanted.into_iter().map(named).collect();
-            let read_plan = ReadPlan { files, pieces };
+            let read_plan = files::by_position(wanted, &mut access);
             plan_device(root, request, group.clone(), (device, read_plan), plan);
         }
     }
@@ -99,10 +91,10 @@ fn changed_note(files: u64) -> Option<String> {
     }
 }
 
-fn by_device(wanted: Vec<WantedFile>) -> BTreeMap<u64, Vec<WantedFile>> {
+fn by_device(all: Vec<WantedFile>) -> BTreeMap<u64, Vec<WantedFile>> {
     let mut devices: BTreeMap<u64, Vec<WantedFile>> = BTreeMap::new();
-    for file in wanted {
-        devices.entry(file.1.device).or_default().push(file);
+    for wanted in all {
+        devices.entry(wanted.file.identity.device).or_default().push(wanted);
     }
     devices
 }
@@ -125,7 +117,7 @@ fn plan_device(
         start: read_plan.pieces.first().and_then(|piece| piece.physical),
         in_order: request.estimate,
     };
-    let index = try_device(root, (major, minor), purpose, plan);
+    let index = plan.try_device(root, (major, minor), None, purpose);
     let speed = index.map(|index| &plan.speeds[index]);
     let runs = read_plan.pieces.chunk_by(Piece::is_followed_by).count() as u64;
     let name = machine::block::name_of_device(root, major, minor);

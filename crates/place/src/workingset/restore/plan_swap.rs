@@ -1,15 +1,13 @@
 //! Plans anonymous memory: which pages are in swap, and in which order they would be read.
 //! Reads pagemaps and tries the disks; restores nothing.
 
-use super::disk_speeds::try_area;
 use super::plan::{MemoryKind, PlannedSource, RestorePlan, RestoreRequest, Segment};
+use crate::Result;
 use crate::workingset::anonymous::{self, SwappedPage};
 use crate::workingset::areas::{self, SwapMedium};
-use crate::workingset::order;
 use crate::workingset::snapshot::Snapshot;
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::{Selection, TargetProcess};
-use crate::{ErrorKind, Result};
 use machine::{Root, swap};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -30,7 +28,13 @@ pub(super) fn plan_anonymous(
         plan.notes.push("nothing lies in swap: no swap is in use".to_owned());
         return Ok(());
     }
-    let mut pages = scan_all(root, &request.selection, plan)?;
+    let mut pages = Vec::new();
+    let refusals = anonymous::scan_all(root, &plan.work.targets, |_, mut found| {
+        pages.append(&mut found.swapped);
+    });
+    // `All` means all that this user may read, which can be none; a process by name is refused.
+    let is_all = refusals.count == plan.work.targets.len();
+    plan.notes.extend(refusals.note(is_all && request.selection != Selection::All)?);
     if let Some(snapshot) = &request.snapshot {
         pages.retain(was_present(root, snapshot, &plan.work.targets));
     }
@@ -49,7 +53,7 @@ pub(super) fn plan_anonymous(
         plan.work.refused = Some(HIDDEN);
         return Ok(());
     }
-    order::by_slot(&mut pages, first);
+    anonymous::sort_by_slot(&mut pages, first);
     let is_first = |page: &SwappedPage| first.contains(&page.target);
     let together = |before: &SwappedPage, after: &SwappedPage| {
         (is_first(before), before.area) == (is_first(after), after.area)
@@ -67,7 +71,7 @@ pub(super) fn plan_anonymous(
         };
         let speed = match source.medium {
             SwapMedium::CompressedRam => None,
-            _ => try_area(root, &source.area, purpose, plan),
+            _ => plan.try_area(root, &source.area, purpose),
         };
         plan.work.segments.push(Segment {
             source: source.clone(),
@@ -82,41 +86,6 @@ pub(super) fn plan_anonymous(
     let parts = plan.work.segments.iter().map(|segment| segment.part(&plan.speeds));
     plan.parts.extend(parts);
     Ok(())
-}
-
-/// The pages in swap of all targets. A process that has ended has none.
-fn scan_all(
-    root: &Root,
-    selection: &Selection,
-    plan: &mut RestorePlan,
-) -> Result<Vec<SwappedPage>> {
-    let mut pages = Vec::new();
-    let mut refused = None;
-    let mut refusals = 0;
-    for (index, target) in (0..).zip(&plan.work.targets) {
-        if sys::interrupt::requested() {
-            break;
-        }
-        match anonymous::scan(root, target, index) {
-            Ok(mut scan) => pages.append(&mut scan.swapped),
-            Err(error) if error.kind == ErrorKind::Impossible => {
-                refusals += 1;
-                refused = refused.or(Some(error));
-            }
-            Err(_) => {}
-        }
-    }
-    match refused {
-        // `All` means all that this user may read, which can be none; a process by name is refused.
-        Some(error) if refusals == plan.work.targets.len() && *selection != Selection::All => {
-            Err(error)
-        }
-        Some(error) => {
-            plan.notes.push(format!("{refusals} processes are left out: {error}"));
-            Ok(pages)
-        }
-        None => Ok(pages),
-    }
 }
 
 /// Whether a page was in memory when the snapshot was taken, of the process that it was then.

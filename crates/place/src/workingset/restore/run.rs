@@ -3,7 +3,7 @@
 
 use super::plan::{MemoryKind, RestorePlan, RestoreRequest};
 use crate::Result;
-use crate::background::{Allowance, StopReason};
+use crate::background::{Allowance, StopReason, WatchedGroup};
 use crate::workingset::remote::RestoreMethod;
 use crate::workingset::speed::DiskSpeed;
 use machine::Root;
@@ -82,7 +82,8 @@ impl<'a> RestoreRun<'a> {
         progress: &'a mut ProgressSink<'a>,
     ) -> Result<Self> {
         let mut allowance = Allowance::start(root, request.limits.clone())?;
-        allowance.watch_groups(plan.work.targets.iter().map(|target| target.pid));
+        let groups = plan.work.targets.iter().map(|target| WatchedGroup::OfProcess(target.pid));
+        allowance.watch_groups(groups);
         let planned = plan.parts.iter().filter(|part| part.skipped.is_none());
         Ok(Self {
             root,

@@ -12,7 +12,7 @@ use crate::background::StopReason;
 use crate::background::batch::BATCH_TIME;
 use crate::workingset::anonymous::SwappedPage;
 use crate::workingset::areas::SwapMedium;
-use crate::workingset::remote::{Batch, RestoreMethod};
+use crate::workingset::remote::{PageBatch, RestoreMethod};
 use crate::workingset::targets::TargetProcess;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
@@ -165,7 +165,7 @@ impl<'a> SegmentRun<'a> {
     }
 
     /// Whether nothing could be read so far, because a right is missing.
-    fn is_denied(&self, batch: &Batch) -> bool {
+    fn is_denied(&self, batch: &PageBatch) -> bool {
         let denied = |error: &sys::Error| error.kind == sys::ErrorKind::Denied;
         self.reached + batch.reached == 0 && batch.refused.as_ref().is_some_and(denied)
     }
@@ -174,7 +174,7 @@ impl<'a> SegmentRun<'a> {
     fn judge(
         &mut self,
         run: &RestoreRun<'_>,
-        batch: Batch,
+        batch: PageBatch,
         taken: Range<usize>,
     ) -> Result<Option<StopReason>> {
         let pages = &self.pages[taken];
@@ -191,7 +191,7 @@ impl<'a> SegmentRun<'a> {
             return Ok(Some(StopReason::SourceGone));
         }
         // Pages that advice brought into the swap cache are still swapped according to pagemap.
-        let too_few = !self.advice_only && self.seen.is_below(run.request.limits.yield_percent);
+        let too_few = !self.advice_only && self.seen.is_below(run.request.yield_percent);
         Ok(too_few.then_some(StopReason::Yield))
     }
 

@@ -9,24 +9,12 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::warm::RestoreReceipt;
 use machine::Root;
-use model::Bytes;
 use place::background::Limits;
 use place::workingset::restore::{self, MemoryKind, RestoreMethod, RestoreRequest};
 use place::workingset::snapshot;
 use place::workingset::targets::Selection;
 use sys::helper::HiddenCommand;
 use sys::process::{Capability, has_capability};
-
-/// By default a 16th of all memory is left to others: programs allocate meanwhile, and part of what
-/// the kernel calls available must be reclaimed first.
-const FLOOR_PART: u64 = 16;
-/// The floor if the size of memory is unknown.
-const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
-/// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
-/// swap.
-const PRESSURE_PERMILLE: u32 = 100;
-/// If fewer than half of the pages stay, as many are evicted again as are restored.
-const YIELD_PERCENT: u32 = 50;
 
 /// Restores, or only plans to, and delivers the receipt.
 ///
@@ -41,36 +29,6 @@ pub fn restore(args: &RestoreArgs, color: When) -> Result<Exit> {
     })
 }
 
-/// A request for everything that `selection` had, within `limits`.
-pub fn request_of_all_kinds(selection: Selection, limits: Limits) -> RestoreRequest {
-    RestoreRequest {
-        selection,
-        first: Vec::new(),
-        anonymous: true,
-        shared: true,
-        files: true,
-        snapshot: None,
-        metadata: Vec::new(),
-        estimate: false,
-        method: None,
-        limits,
-        helper: None,
-    }
-}
-
-/// The limits by default.
-pub fn usual_limits(root: &Root) -> Limits {
-    let total = machine::memory::total(root);
-    Limits {
-        floor: total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART)),
-        pressure_permille: PRESSURE_PERMILLE,
-        yield_percent: YIELD_PERCENT,
-        time: None,
-        bytes: None,
-        hurry: false,
-    }
-}
-
 fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
     let selection = super::selection(&args.whose);
     if selection.is_none() && args.file.is_none() && args.metadata.is_empty() {
@@ -83,7 +41,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
     }
     let wanted = wanted(args, selection.is_some())?;
     let wants = |kind| wanted.contains(&kind);
-    let default_limits = usual_limits(root);
+    let default_limits = Limits::usual(root);
     let limits = Limits {
         floor: args.floor.unwrap_or(default_limits.floor),
         time: args.max_time,
@@ -106,7 +64,7 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
         estimate: args.dry_run,
         method: args.method,
         helper: Some(HiddenCommand::new([super::READER])),
-        ..request_of_all_kinds(selection, limits)
+        ..RestoreRequest::new(selection, limits)
     })
 }
 

@@ -139,7 +139,6 @@ pub(super) fn served(served: &Served) -> String {
         ServedBy::PageCache => "by the page cache",
         ServedBy::Both => "partly by the device, partly by the page cache",
         ServedBy::Ram => "by RAM: the file system lives there",
-        ServedBy::HostCacheSuspected => "by a cache of the host, it seems",
         ServedBy::Unknown => "by nobody knows whom",
     };
     format!("served {by}: {}", served.reason)
