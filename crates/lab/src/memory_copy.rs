@@ -7,7 +7,7 @@ mod plan;
 mod table;
 
 pub use open::{Load, Stride};
-pub use plan::{ARTICLE_BYTES, CACHED_BYTES, MemoryCopyOptions, MemoryCopyPlan};
+pub use plan::{ARTICLE_BYTES, CACHED_BYTES, MemoryCopyPlan};
 pub use table::{Row, SYSTEMS, Then, systems};
 
 use crate::description::Experiment;
@@ -22,7 +22,7 @@ use measure::memory::classic::METHODS;
 use measure::memory::copy::{self, CopyRow};
 use measure::memory::mover::{self, Mover};
 use model::Estimate;
-use plan::CopyPart;
+use plan::percent;
 use record::capture::BackgroundRecording;
 use serde::Serialize;
 
@@ -142,7 +142,7 @@ fn noted<T: Default>(notes: &mut Vec<String>, what: &str, measured: measure::Res
 }
 
 fn control(root: &Root, plan: &MemoryCopyPlan, budget: &Budget) -> measure::Result<ComputeReport> {
-    let time = plan.share(CopyPart::Control);
+    let time = plan.share(percent::CONTROL);
     let plan = ComputePlan { budget: time, ..ComputePlan::default() };
     compute::measure(&plan, root, &budget.part(time))
 }
@@ -153,7 +153,7 @@ fn find_movers(
     budget: &Budget,
     outcome: &mut MemoryCopyOutcome,
 ) {
-    let time = plan.share(CopyPart::Movers) / METHODS.len() as u32;
+    let time = plan.share(percent::MOVERS) / METHODS.len() as u32;
     for method in METHODS {
         match mover::find(method, ARTICLE_BYTES, time, root, budget) {
             Ok(found) => outcome.movers.push(found),

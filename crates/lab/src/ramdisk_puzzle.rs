@@ -106,7 +106,7 @@ pub fn run(
     let root = &Root::system();
     let mut outcome = RamDiskPuzzleOutcome {
         experiment: experiment.name.clone(),
-        unit_bytes: plan.unit.0,
+        unit_bytes: plan.options.unit.0,
         original: original(experiment),
         notes: plan.notes.clone(),
         ..RamDiskPuzzleOutcome::default()
@@ -182,7 +182,7 @@ fn beside(
         region: Some(plan.repeated().min(DEFAULT_REGION)),
         ..IolatPlan::default()
     };
-    let budget = Budget::of(plan.limit);
+    let budget = Budget::of(plan.options.limit);
     match storage::iolat(&place.directory, &requests, &budget, root) {
         Ok(report) => outcome.requests.push(Requests {
             place: place.name,
@@ -211,7 +211,7 @@ fn repeat(
     run: u32,
 ) -> measure::Result<Repeat> {
     let two = SeqPlan { size: plan.repeated(), ..SeqPlan::default() };
-    let report = storage::seqio(&place.directory, &two, &Budget::of(plan.limit), root)?;
+    let report = storage::seqio(&place.directory, &two, &Budget::of(plan.options.limit), root)?;
     let rate = |name: PhaseName| {
         let is_it = |phase: &&SeqPhase| phase.name == name && phase.complete;
         report.phases.iter().find(is_it)?.bytes_per_s
@@ -239,7 +239,7 @@ fn write(
     let judges = rounds.len() > 1;
     let writing = ramdisk::RamDiskPlan { content, rounds, repeats: 0, ..size.plan.clone() };
     let file_name = format!("{}-{}.trec", name(content), size.units);
-    let file = plan.out.as_deref().map(|out| out.join(file_name));
+    let file = plan.options.out.as_deref().map(|out| out.join(file_name));
     let background = host.record(file.as_deref())?;
     let measured = ramdisk::measure(root, &writing, &mut |what| {
         if let Some(background) = &background {

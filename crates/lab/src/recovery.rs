@@ -66,7 +66,8 @@ pub fn run(
     progress("making the swap file");
     // Dropped in the other order: the processes, the group, the swap.
     let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
-    let group = if plan.whole_machine { None } else { Some(HogGroup::make(root, plan.memory)?) };
+    let group =
+        if plan.options.whole_machine { None } else { Some(HogGroup::make(root, plan.memory)?) };
     let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());
     for described in &plan.applications {
@@ -115,8 +116,8 @@ fn of_application(
         log: &files.log,
     };
     let mut running =
-        Running::start(bench.host(), bench.root(), described, place, bench.working_set())?;
-    for run in 0..bench.runs() {
+        Running::start(bench.host, bench.root, described, place, bench.plan.working_set.0)?;
+    for run in 0..bench.plan.options.runs {
         for index in 0..ways.len() {
             let way = ways[(index + run as usize) % ways.len()];
             let named = format!("{}, {}, run {}", described.id, way.id(), run + 1);

@@ -1,9 +1,8 @@
 //! `measure compute`: the fractal control of 2001, "is it the memory or the processor?"
 //!
-//! One Mandelbrot point in double precision is iterated until it escapes or the
-//! count is reached. Everything stays in registers and each step depends on the
-//! last, so no memory, no cache and no vector unit can help: what changes beside
-//! it changed because of the memory.
+//! One Mandelbrot point in double precision is iterated until it escapes or the count is reached.
+//! Everything stays in registers and each step depends on the last, so no memory, no cache and no
+//! vector unit can help: what changes beside it changed because of the memory.
 
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
@@ -56,8 +55,7 @@ pub struct ComputeReport {
     pub interrupted: bool,
 }
 
-/// Iterates the point and returns the steps that were made: fewer than `most`
-/// only if it escapes.
+/// Iterates the point and returns the steps that were made: fewer than `most` only if it escapes.
 pub fn iterate(point: (f64, f64), most: u64) -> u64 {
     let (cx, cy) = std::hint::black_box(point);
     let (mut x, mut y) = (0.0_f64, 0.0_f64);

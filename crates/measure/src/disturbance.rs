@@ -1,11 +1,10 @@
 //! The bracket around a trial: what disturbed it, by the kernel's own counters.
 //!
 //! Before and after each trial the thread reads its run-queue delay
-//! (`/proc/thread-self/schedstat`), its page faults (`getrusage`) and the steal of
-//! its processor (`/proc/stat`). A trial during which it waited, faulted or was
-//! stolen from is no measurement of memory, so it is thrown away and counted.
-//! What a counter cannot show (a neighbour in the shared cache or on the memory
-//! bus) is not caught here; the spread of the kept trials shows it.
+//! (`/proc/thread-self/schedstat`), its page faults (`getrusage`) and the steal of its processor
+//! (`/proc/stat`). A trial during which it waited, faulted or was stolen from is no measurement of
+//! memory, so it is thrown away and counted. What a counter cannot show (a neighbour in the shared
+//! cache or on the memory bus) is not caught here; the spread of the kept trials shows it.
 
 use machine::Root;
 use machine::schedstat::RunDelayReader;

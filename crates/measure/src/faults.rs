@@ -175,15 +175,13 @@ pub struct FaultReport {
     pub limited_by: Option<String>,
     /// How long memory was left alone before [`TouchPhase::AfterWait`], seconds.
     pub waited_s: f64,
-    /// Bytes reported to the host as free during the wait; `None` where the
-    /// kernel does not say.
+    /// Bytes reported to the host as free during the wait; `None` where the kernel does not say.
     pub reported_bytes: Option<u64>,
     /// Ways that were left out.
     pub left_out: Vec<SkippedMethod>,
     /// All series together.
     pub tally: Tally,
-    /// The processor alone, measured in the same run: one step of the fractal control,
-    /// nanoseconds.
+    /// The processor alone, measured in the same run: one step of the fractal control, nanoseconds.
     pub control_step_ns: Option<Estimate>,
     /// The harness's own cost; a touch is timed with one reading of the clock.
     pub overhead: Overhead,

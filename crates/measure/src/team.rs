@@ -70,10 +70,9 @@ impl<W> std::fmt::Debug for Team<'_, W> {
 
 /// Gathers `members` threads, pinned to as many processors, and calls `work`.
 ///
-/// `make` builds each member's state on its own thread and processor, so that the
-/// memory it touches is near. The calling thread stays pinned until `work` is
-/// done; then its old set of processors is restored. More members than allowed
-/// processors are refused: they would measure the scheduler.
+/// `make` builds each member's state on its own thread and processor, so that the memory it touches
+/// is near. The calling thread stays pinned until `work` is done; then its old set of processors is
+/// restored. More members than allowed processors are refused: they would measure the scheduler.
 pub fn with<W: Send, R>(
     members: usize,
     first_cpu: Option<usize>,

@@ -1,5 +1,4 @@
-//! Shows a function as it is in memory: the result, its errors, and the one place that reads
-//! code.
+//! Shows a function as it is in memory: the result, its errors, and the one place that reads code.
 //!
 //! Only x86-64 has a decoder here; `x86_64::control_flow` decodes and finds the loops.
 

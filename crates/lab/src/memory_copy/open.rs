@@ -1,7 +1,7 @@
 //! The parameters that the author of 2001 named and left open: stride and page size of a copy, and
 //! how far the page tables' own cache reaches.
 
-use super::plan::{ARTICLE_BYTES, CopyPart, MemoryCopyPlan};
+use super::plan::{ARTICLE_BYTES, MemoryCopyPlan, percent};
 use explain::copying;
 use machine::Root;
 use measure::Budget;
@@ -92,7 +92,7 @@ pub fn loads(root: &Root, plan: &MemoryCopyPlan, budget: &Budget) -> measure::Re
     let chains = LatencyPlan {
         sizes: CHAINS.to_vec(),
         orders: vec![ChaseOrder::Random],
-        budget: plan.share(CopyPart::Loads),
+        budget: plan.share(percent::LOADS),
         ..LatencyPlan::default()
     };
     let report = latency::measure(&chains, root, &budget.part(chains.budget))?;

@@ -27,42 +27,15 @@ pub const SIZES: [u64; 5] = [16 << 10, CACHED_BYTES, 1 << 20, 4 << 20, ARTICLE_B
 /// A buffer of main memory is larger: up to this size the probe brings it into the caches.
 const LEAST_MEMORY: u64 = 64 << 20;
 
-/// The parts of the experiment.
-#[derive(Clone, Copy, Debug)]
-pub enum CopyPart {
-    Table,
-    Control,
-    Movers,
-    Blocks,
-    TwoCores,
-    Strides,
-    Loads,
-}
-
-impl CopyPart {
-    /// Its share of the time, in percent; together 100.
-    fn percent(self) -> u32 {
-        match self {
-            Self::Table => 8,
-            Self::Control => 2,
-            Self::Movers => 4,
-            Self::Blocks => 40,
-            Self::TwoCores => 14,
-            Self::Strides => 20,
-            Self::Loads => 12,
-        }
-    }
-}
-
-/// What the user chose.
-#[derive(Clone, Debug)]
-pub struct MemoryCopyOptions {
-    /// Where the result is kept; not kept if absent.
-    pub out: Option<PathBuf>,
-    /// Time for everything.
-    pub budget: Duration,
-    /// A buffer that no cache of this machine holds.
-    pub main_memory_bytes: u64,
+/// Each part's share of the time, in percent; together 100.
+pub mod percent {
+    pub const TABLE: u32 = 8;
+    pub const CONTROL: u32 = 2;
+    pub const MOVERS: u32 = 4;
+    pub const BLOCKS: u32 = 40;
+    pub const TWO_CORES: u32 = 14;
+    pub const STRIDES: u32 = 20;
+    pub const LOADS: u32 = 12;
 }
 
 /// What will be done.
@@ -81,15 +54,21 @@ pub struct MemoryCopyPlan {
 }
 
 impl MemoryCopyPlan {
-    /// Checks the options and makes the plan.
+    /// Checks what the user chose and makes the plan; `main_memory_bytes` is a buffer that no cache
+    /// of this machine holds.
     ///
     /// # Errors
     /// `Usage` for a directory that is taken, `Impossible` where two blocks of 2001 do not fit.
-    pub fn of(options: &MemoryCopyOptions, root: &Root) -> Result<Self> {
-        output_directory::check_options(options.out.as_deref(), None)?;
+    pub fn new(
+        out: Option<PathBuf>,
+        budget: Duration,
+        main_memory_bytes: u64,
+        root: &Root,
+    ) -> Result<Self> {
+        output_directory::check_options(out.as_deref(), None)?;
         arena::check_fits(root, 2 * ARTICLE_BYTES)?;
         // Both buffers of a copy lie in it.
-        let memory = options.main_memory_bytes / 2;
+        let memory = main_memory_bytes / 2;
         let memory_bytes = Some(memory).filter(|&bytes| bytes > LEAST_MEMORY);
         let second_core = sys::affinity::allowed().is_ok_and(|allowed| allowed.len() > 1);
         let mut notes = Vec::new();
@@ -99,13 +78,7 @@ impl MemoryCopyPlan {
         if !second_core {
             notes.push("two cores: this process may use one only".to_owned());
         }
-        Ok(Self {
-            budget: options.budget,
-            memory_bytes,
-            second_core,
-            out: options.out.clone(),
-            notes,
-        })
+        Ok(Self { budget, memory_bytes, second_core, out, notes })
     }
 
     /// What is said before anything is done.
@@ -119,9 +92,9 @@ impl MemoryCopyPlan {
         )
     }
 
-    /// The time of a part.
-    pub fn share(&self, part: CopyPart) -> Duration {
-        self.budget * part.percent() / 100
+    /// The time of a part with this share.
+    pub fn share(&self, percent: u32) -> Duration {
+        self.budget * percent / 100
     }
 
     /// All methods, the loops as compiled, and such `counterparts` as this processor has, at every
@@ -134,7 +107,7 @@ impl MemoryCopyPlan {
         CopyPlan {
             methods: methods.chain(compiled).collect(),
             sizes: SIZES.into_iter().chain(self.memory_bytes).collect(),
-            budget: self.share(CopyPart::Blocks),
+            budget: self.share(percent::BLOCKS),
             schedule: Schedule {
                 // More rounds than this narrow no verdict; they leave time for main memory.
                 rounds: 40,
@@ -152,7 +125,7 @@ impl MemoryCopyPlan {
             methods: METHODS.map(str::to_owned).to_vec(),
             sizes: vec![size],
             threads: 2,
-            budget: self.share(CopyPart::TwoCores),
+            budget: self.share(percent::TWO_CORES),
             ..CopyPlan::default()
         })
     }
@@ -164,7 +137,7 @@ impl MemoryCopyPlan {
             sizes: vec![size],
             stride,
             pages,
-            budget: self.share(CopyPart::Strides) / passes,
+            budget: self.share(percent::STRIDES) / passes,
             ..CopyPlan::default()
         }
     }
@@ -172,19 +145,11 @@ impl MemoryCopyPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::percent;
 
     #[test]
     fn the_parts_share_all_of_the_time() {
-        let parts = [
-            CopyPart::Table,
-            CopyPart::Control,
-            CopyPart::Movers,
-            CopyPart::Blocks,
-            CopyPart::TwoCores,
-            CopyPart::Strides,
-            CopyPart::Loads,
-        ];
-        assert_eq!(parts.map(CopyPart::percent).iter().sum::<u32>(), 100);
+        use percent::{BLOCKS, CONTROL, LOADS, MOVERS, STRIDES, TABLE, TWO_CORES};
+        assert_eq!(TABLE + CONTROL + MOVERS + BLOCKS + TWO_CORES + STRIDES + LOADS, 100);
     }
 }

@@ -1,7 +1,7 @@
 //! The table of 2001: the same seven methods, size and passes, today's rate beside the published
 //! ones, under both readings of their unit.
 
-use super::plan::{ARTICLE_BYTES, CopyPart, MemoryCopyPlan, PASSES};
+use super::plan::{ARTICLE_BYTES, MemoryCopyPlan, PASSES, percent};
 use crate::description::Experiment;
 use crate::error::Result;
 use explain::copying::System;
@@ -66,7 +66,7 @@ pub fn measure(
         size_bytes: ARTICLE_BYTES,
         passes: PASSES,
         methods: METHODS.map(str::to_owned).to_vec(),
-        budget: plan.share(CopyPart::Table),
+        budget: plan.share(percent::TABLE),
     };
     let report = classic::measure(&plan, root, budget)?;
     let all = systems(experiment);

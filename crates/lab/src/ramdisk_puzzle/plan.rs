@@ -50,12 +50,8 @@ pub struct RamDiskPuzzleOptions {
 /// What will be done.
 #[derive(Clone, Debug)]
 pub struct RamDiskPuzzlePlan {
-    /// Where the result is kept; not kept if absent.
-    pub out: Option<PathBuf>,
-    /// What stands for the original's 1 GB.
-    pub unit: Bytes,
-    /// The most time for each size.
-    pub limit: Duration,
+    /// What the user chose.
+    pub options: RamDiskPuzzleOptions,
     /// Where requests are timed.
     pub places: Vec<TimedPlace>,
     /// The sizes that this machine bears.
@@ -70,31 +66,24 @@ impl RamDiskPuzzlePlan {
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` where not even the smallest size can be had.
     pub fn of(
-        options: &RamDiskPuzzleOptions,
+        options: RamDiskPuzzleOptions,
         experiment: &Experiment,
         host: &Host,
         root: &Root,
     ) -> Result<Self> {
         output_directory::check_options(options.out.as_deref(), options.disk.as_deref())?;
-        let mut plan = Self {
-            out: options.out.clone(),
-            unit: options.unit,
-            limit: options.limit,
-            places: Vec::new(),
-            sizes: Vec::new(),
-            notes: Vec::new(),
-        };
+        let mut plan = Self { options, places: Vec::new(), sizes: Vec::new(), notes: Vec::new() };
         plan.take_sizes(experiment, host, root)?;
-        plan.take_places(options, host, root)?;
+        plan.take_places(host, root)?;
         Ok(plan)
     }
 
     fn take_sizes(&mut self, experiment: &Experiment, host: &Host, root: &Root) -> Result<()> {
         for item in experiment.items("sizes") {
             let units = item.own.as_u64().unwrap_or(1);
-            let bytes = Bytes(self.unit.0.saturating_mul(units));
+            let bytes = Bytes(self.options.unit.0.saturating_mul(units));
             let helper = host.programs.page_writer.clone();
-            match ramdisk::RamDiskPlan::new(root, None, Some(bytes), self.limit, helper) {
+            match ramdisk::RamDiskPlan::new(root, None, Some(bytes), self.options.limit, helper) {
                 Ok(plan) => match &plan.beyond {
                     None => self.sizes.push(Size { units, plan }),
                     Some((group, left)) => self.notes.push(format!(
@@ -113,15 +102,10 @@ impl RamDiskPuzzlePlan {
     }
 
     /// The RAM disk takes memory as well: as much must be bearable as is written there.
-    fn take_places(
-        &mut self,
-        options: &RamDiskPuzzleOptions,
-        host: &Host,
-        root: &Root,
-    ) -> Result<()> {
-        let (directory, size) = (options.ramdisk.clone(), Some(self.repeated()));
+    fn take_places(&mut self, host: &Host, root: &Root) -> Result<()> {
+        let (directory, size) = (self.options.ramdisk.clone(), Some(self.repeated()));
         let helper = host.programs.page_writer.clone();
-        match ramdisk::RamDiskPlan::new(root, Some(&directory), size, self.limit, helper) {
+        match ramdisk::RamDiskPlan::new(root, Some(&directory), size, self.options.limit, helper) {
             Ok(plan) if plan.beyond.is_none() => {
                 self.places.push(TimedPlace { name: "RAM disk", directory })
             }
@@ -130,7 +114,7 @@ impl RamDiskPuzzlePlan {
                 .push("the RAM disk was left out: its group has too little left".to_owned()),
             Err(error) => self.notes.push(format!("the RAM disk was left out: {error}")),
         }
-        match &options.disk {
+        match &self.options.disk {
             Some(directory) => {
                 self.places.push(TimedPlace { name: "disk", directory: directory.clone() })
             }
@@ -141,7 +125,7 @@ impl RamDiskPuzzlePlan {
 
     /// What is written and read back at each place, each time.
     pub fn repeated(&self) -> Bytes {
-        Bytes(self.unit.0.saturating_mul(REPEATED_UNITS))
+        Bytes(self.options.unit.0.saturating_mul(REPEATED_UNITS))
     }
 
     /// What is said before anything is done.

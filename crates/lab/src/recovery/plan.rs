@@ -47,18 +47,12 @@ pub struct RecoveryOptions {
 /// What will be done.
 #[derive(Clone, Debug)]
 pub struct RecoveryPlan {
+    /// What the user chose.
+    pub options: RecoveryOptions,
     /// What the application and the hogs have together.
     pub memory: Bytes,
-    /// Whether memory becomes short on the whole machine, and not in a group.
-    pub whole_machine: bool,
     /// What the application has in use.
     pub working_set: Bytes,
-    /// How often the hogs are launched.
-    pub rounds: u32,
-    /// How often each way is tried.
-    pub runs: u32,
-    /// A way is given up after this time.
-    pub limit: Duration,
     /// Where the results go.
     pub out: PathBuf,
     /// Where the swap file and the databases go.
@@ -72,7 +66,7 @@ impl RecoveryPlan {
     ///
     /// # Errors
     /// `Usage` for what makes no sense, `Impossible` for what this user or machine cannot do.
-    pub fn of(options: &RecoveryOptions, experiment: &Experiment, root: &Root) -> Result<Self> {
+    pub fn of(options: RecoveryOptions, experiment: &Experiment, root: &Root) -> Result<Self> {
         let free = memory::obtainable(root).ok_or_else(|| {
             Error::impossible("the kernel does not say how much memory is available")
         })?;
@@ -105,17 +99,8 @@ impl RecoveryPlan {
             let text = format!("{memory} are more than can be had ({})", free.bytes);
             return Err(Error::impossible(&text).hint("a smaller --memory"));
         }
-        Ok(Self {
-            memory,
-            whole_machine: options.whole_machine,
-            working_set,
-            rounds: options.rounds,
-            runs: options.runs,
-            limit: options.limit,
-            disk: options.disk.clone().unwrap_or_else(|| out.clone()),
-            out,
-            applications,
-        })
+        let disk = options.disk.clone().unwrap_or_else(|| out.clone());
+        Ok(Self { options, memory, working_set, out, disk, applications })
     }
 
     /// The size of each hog.
@@ -138,7 +123,7 @@ impl RecoveryPlan {
     /// What is said before anything is done.
     pub fn announcement(&self) -> String {
         let (swap, disk) = (self.swap_bytes(), self.disk.display());
-        let group = if self.whole_machine {
+        let group = if self.options.whole_machine {
             "makes memory short on the whole machine".to_owned()
         } else {
             format!("makes a memory group of {}", self.memory)
@@ -151,10 +136,10 @@ impl RecoveryPlan {
         RecoveryOutcome {
             experiment: experiment.name.clone(),
             memory_bytes: self.memory.0,
-            whole_machine: self.whole_machine,
+            whole_machine: self.options.whole_machine,
             working_set_bytes: self.working_set.0,
             hog_bytes: self.hog().0,
-            rounds: self.rounds,
+            rounds: self.options.rounds,
             disk,
             summaries: Vec::new(),
             trials: Vec::new(),

@@ -104,9 +104,9 @@ impl Trial {
 /// What all trials share.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    host: &'a Host,
-    root: &'a Root,
-    plan: &'a RecoveryPlan,
+    pub(super) host: &'a Host,
+    pub(super) root: &'a Root,
+    pub(super) plan: &'a RecoveryPlan,
     workplace: &'a Workplace,
     group: Option<&'a HogGroup>,
     device: Option<(u32, u32)>,
@@ -145,14 +145,6 @@ impl<'a> Bench<'a> {
         Self { host, root, plan, workplace, group, device: device.filter(counted) }
     }
 
-    pub fn host(&self) -> &Host {
-        self.host
-    }
-
-    pub fn root(&self) -> &Root {
-        self.root
-    }
-
     /// The name of the disk, or its number.
     pub fn disk(&self) -> Option<String> {
         let (major, minor) = self.device?;
@@ -162,14 +154,6 @@ impl<'a> Bench<'a> {
 
     pub fn group(&self) -> Option<&Path> {
         self.group.map(HogGroup::directory)
-    }
-
-    pub fn working_set(&self) -> u64 {
-        self.plan.working_set.0
-    }
-
-    pub fn runs(&self) -> u32 {
-        self.plan.runs
     }
 
     /// A directory for the files of this application, which it may come to own. Its log is outside
@@ -212,7 +196,8 @@ impl<'a> Bench<'a> {
         let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
         let file_path = self.plan.out.join(&file);
         let background = self.host.record(Some(&file_path))?;
-        let watch = self.device.map(|device| DiskWatch::start(device, self.plan.whole_machine));
+        let watch =
+            self.device.map(|device| DiskWatch::start(device, self.plan.options.whole_machine));
         let start = Instant::now();
         let done = self.act(way)?;
         let way_ns = start.elapsed().as_nanos() as u64;
@@ -255,7 +240,7 @@ impl<'a> Bench<'a> {
         let helper = HiddenCommand::new(words);
         pressure::HogPlan {
             count: HOGS,
-            repeat: self.plan.rounds,
+            repeat: self.plan.options.rounds,
             ..pressure::HogPlan::new(self.plan.hog(), helper)
         }
     }
@@ -285,7 +270,8 @@ impl<'a> Bench<'a> {
     }
 
     fn restore(&self) -> Result<Done> {
-        let limits = Limits { time: Some(self.plan.limit), ..self.host.restore.limits.clone() };
+        let limits =
+            Limits { time: Some(self.plan.options.limit), ..self.host.restore.limits.clone() };
         let selection = self.group().map(|group| Selection::Group(group.to_owned()));
         let request = RestoreRequest {
             selection: selection.unwrap_or(Selection::All),
@@ -302,7 +288,7 @@ impl<'a> Bench<'a> {
     /// Asks without a pause until the application is as fast as usual, or the limit comes.
     fn until_normal(&self, running: &mut Running, usual_ns: u64, start: Instant) -> Result<Course> {
         let mut course = Course::default();
-        while start.elapsed() < self.plan.limit {
+        while start.elapsed() < self.plan.options.limit {
             uninterrupted()?;
             let mut answers = running.ask(WINDOW)?;
             course.requests += u64::from(WINDOW);

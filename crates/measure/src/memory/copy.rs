@@ -94,8 +94,7 @@ pub struct CopyRow {
     /// Bytes worked on a second by all threads, each counted once; `None` when
     /// the budget ended before the method's first trial.
     pub bytes_per_s: Option<Estimate>,
-    /// Bus traffic that this costs beyond the caches; `None` inside them or
-    /// where it is not known.
+    /// Bus traffic that this costs beyond the caches; `None` inside them or where it is not known.
     pub bus_bytes_per_s: Option<f64>,
     /// Whether the result was compared byte for byte (reads: summed).
     pub verified: bool,
@@ -145,8 +144,7 @@ pub struct CopyReport {
     pub tally: Tally,
     /// Counters that cannot be read here, so that a disturbance may pass unseen.
     pub blind_to: Vec<String>,
-    /// The processor alone, measured in the same run: one step of the fractal control,
-    /// nanoseconds.
+    /// The processor alone, measured in the same run: one step of the fractal control, nanoseconds.
     pub control_step_ns: Option<Estimate>,
     /// The harness's own cost.
     pub overhead: Overhead,

@@ -192,8 +192,7 @@ pub struct LatencyReport {
     pub pages: Vec<PagesGranted>,
     /// Trials kept and thrown away.
     pub tally: Tally,
-    /// The processor alone, measured in the same run: one step of the fractal control,
-    /// nanoseconds.
+    /// The processor alone, measured in the same run: one step of the fractal control, nanoseconds.
     pub control_step_ns: Option<Estimate>,
     /// The harness's own cost.
     pub overhead: Overhead,
@@ -343,8 +342,7 @@ impl Bench for Chains<'_> {
         if !self.warmed {
             return chain.walk(WALK_WARMING_LOADS);
         }
-        // Passes until one is no faster than the last: then the chain lies where
-        // it will stay.
+        // Passes until one is no faster than the last: then the chain lies where it will stay.
         let start_ns = sys::clock::now_ns();
         let (mut last_ns, mut pass_start_ns) = (u64::MAX, start_ns);
         for _ in 0..WARMING_PASSES {

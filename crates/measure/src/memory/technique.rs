@@ -75,8 +75,7 @@ impl Technique {
         }
     }
 
-    /// Works once through the buffers; `read` leaves the target alone, `write`
-    /// the source.
+    /// Works once through the buffers; `read` leaves the target alone, `write` the source.
     pub fn apply(&mut self, target: &mut [u8], source: &[u8]) -> std::io::Result<()> {
         match self {
             Technique::Loop(method) => match method.operation() {

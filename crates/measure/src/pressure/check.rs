@@ -2,16 +2,12 @@
 //! is, for which the kernel would kill others.
 
 use super::HogPlan;
+use crate::helper::left_to_others;
 use crate::{Error, ErrorKind, Result};
 use machine::memory::{self, Usable};
 use machine::{Root, pressure};
 use model::Bytes;
 
-/// What is left to others of the machine's memory and swap: a twentieth of the memory, so
-/// that what they take meanwhile does not bring the killer.
-const MARGIN_SHARE: u64 = 20;
-/// But not less than this.
-const LEAST_MARGIN_BYTES: u64 = 64 << 20;
 /// A hog's process beside what it hogs.
 const PROCESS_BYTES: u64 = 4 << 20;
 /// A group with less could not even start a process.
@@ -82,9 +78,7 @@ impl HogPlan {
         let memory = memory::read(root);
         let mut room = memory::obtainable(root)?;
         if room.bound_by == "machine" {
-            let share = memory.total.map_or(0, |total| total.0 / MARGIN_SHARE);
-            let margin = share.max(LEAST_MARGIN_BYTES);
-            room.bytes = Bytes(room.bytes.0.saturating_sub(margin));
+            room.bytes.0 = room.bytes.0.saturating_sub(left_to_others(memory.total).0);
         }
         let own = self.group_limit.map(|limit| Usable {
             bytes: Bytes(limit.0.saturating_add(memory.swap_free.map_or(0, |free| free.0))),

@@ -51,23 +51,10 @@ const PRESSURE_WINDOW: Duration = Duration::from_millis(500);
 /// Between two checks of the time while it only holds.
 const NAP: Duration = Duration::from_millis(10);
 /// Words of text; their order is random, so that it compresses as prose does.
+#[rustfmt::skip]
 const WORDS: [&[u8]; 16] = [
-    b"the ",
-    b"memory ",
-    b"of ",
-    b"a ",
-    b"page ",
-    b"is ",
-    b"written ",
-    b"and ",
-    b"swapped ",
-    b"to ",
-    b"disk ",
-    b"when ",
-    b"nobody ",
-    b"reads ",
-    b"it ",
-    b"again ",
+    b"the ", b"memory ", b"of ", b"a ", b"page ", b"is ", b"written ", b"and ", b"swapped ", b"to ",
+    b"disk ", b"when ", b"nobody ", b"reads ", b"it ", b"again ",
 ];
 
 /// Runs a hog: the whole life of its process. It is killed with its caller, and by the kernel

@@ -8,34 +8,17 @@ use machine::{Root, pressure, swap, vmstat};
 use std::collections::BTreeMap;
 
 /// Of the machine.
+#[rustfmt::skip]
 const OF_MACHINE: [&str; 25] = [
-    "compact_fail",
-    "compact_stall",
-    "numa_foreign",
-    "numa_hit",
-    "numa_miss",
-    "numa_other",
-    "oom_kill",
-    "pgmajfault",
-    "pgscan_anon",
-    "pgscan_direct",
-    "pgscan_file",
-    "pgscan_kswapd",
-    "pgsteal_anon",
-    "pgsteal_direct",
-    "pgsteal_file",
-    "pgsteal_kswapd",
-    "pswpin",
-    "pswpout",
-    "swpout_zero",
-    "thp_file_alloc",
-    "thp_file_fallback",
-    "workingset_refault_anon",
-    "workingset_refault_file",
-    "zswpin",
-    "zswpout",
+    "compact_fail", "compact_stall",
+    "numa_foreign", "numa_hit", "numa_miss", "numa_other",
+    "oom_kill", "pgmajfault",
+    "pgscan_anon", "pgscan_direct", "pgscan_file", "pgscan_kswapd",
+    "pgsteal_anon", "pgsteal_direct", "pgsteal_file", "pgsteal_kswapd",
+    "pswpin", "pswpout", "swpout_zero", "zswpin", "zswpout",
+    "thp_file_alloc", "thp_file_fallback",
+    "workingset_refault_anon", "workingset_refault_file",
 ];
-
 /// Of a group: the names in `memory.events`, in `memory.oom_control` of version 1.
 const OF_GROUP: [&str; 4] = ["high", "max", "oom", "oom_kill"];
 

@@ -5,6 +5,7 @@
 //! out, but always leaves the floor to others.
 
 use super::worker::WriteOrder;
+use crate::helper::left_to_others;
 use crate::pressure::PageContent;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
@@ -25,10 +26,6 @@ const AVAILABLE_SHARE: u64 = 8;
 const ROOM_SHARE: u64 = 2;
 /// Less says nothing.
 const LEAST_BYTES: u64 = 16 * MIB;
-/// What is left to others of the machine's memory: a twentieth of it.
-const FLOOR_SHARE: u64 = 20;
-/// But not less than this.
-const LEAST_FLOOR_BYTES: u64 = 64 * MIB;
 /// Noise is learnt from at least 4 runs; one more may be cut.
 const REPEATS: u32 = 5;
 const OPERATION: &str = "write to memory";
@@ -198,7 +195,7 @@ impl Room {
         let left = limits.filter_map(|limit| Some((limit.path.clone(), limit.room()?)));
         Ok(Self {
             available: available.0,
-            floor: (total.0 / FLOOR_SHARE).max(LEAST_FLOOR_BYTES),
+            floor: left_to_others(Some(total)).0,
             group: left.min_by_key(|(_, left)| left.0),
         })
     }

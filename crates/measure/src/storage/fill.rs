@@ -1,12 +1,11 @@
 //! The bytes that are written: incompressible, never two equal blocks, checkable.
 //!
-//! Devices and file systems that compress, deduplicate or drop zeroes would make
-//! any other content a measurement of something else. Each 4 KiB block is
-//! `[place, pattern, words...]`: its place in the file mixed with the seed, the
-//! number of the pattern it was filled from, and the output of SplitMix64
-//! (Steele, Lea, Flood 2014) in counter mode, which has no serial dependency and
-//! so outruns any device. A buffer is filled once and only re-stamped for each
-//! write: two stores for each 4 KiB.
+//! Devices and file systems that compress, deduplicate or drop zeroes would make any other content
+//! a measurement of something else. Each 4 KiB block is `[place, pattern, words...]`: its place in
+//! the file mixed with the seed, the number of the pattern it was filled from, and the output of
+//! SplitMix64 (Steele, Lea, Flood 2014) in counter mode, which has no serial dependency and so
+//! outruns any device. A buffer is filled once and only re-stamped for each write: two stores for
+//! each 4 KiB.
 
 use model::random::{INCREMENT, mix};
 

@@ -1,9 +1,8 @@
 //! Random reads with several requests in flight.
 //!
-//! One ring: all ended requests are taken, replaced and handed over a few at a time,
-//! and the kernel is asked to wait only when none has ended. A request's time runs
-//! from being queued to being seen ended; requests that are seen ended together share
-//! one reading of the clock.
+//! One ring: all ended requests are taken, replaced and handed over a few at a time, and the kernel
+//! is asked to wait only when none has ended. A request's time runs from being queued to being seen
+//! ended; requests that are seen ended together share one reading of the clock.
 
 use super::latency::RequestLatency;
 use super::order::RequestOrder;
@@ -14,10 +13,9 @@ use serde::Serialize;
 use std::fs::File;
 use sys::uring::{Completion, IoRequest, Queue};
 
-/// Requests handed to the kernel in one call. Measured at depth 32 on a virtio disk
-/// against fio, which hands over each alone: all at once lets the device run dry
-/// (0.83x its requests a second), 4 at a time is even with it at two thirds of the
-/// processor time.
+/// Requests handed to the kernel in one call. Measured at depth 32 on a virtio disk against fio,
+/// which hands over each alone: all at once lets the device run dry (0.83x its requests a second),
+/// 4 at a time is even with it at two thirds of the processor time.
 const HANDED_OVER: u64 = 4;
 
 /// What random reads at one depth gave.

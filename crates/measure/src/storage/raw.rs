@@ -1,5 +1,4 @@
-//! Own fresh file against the raw device: does a host's cache serve what was just
-//! written?
+//! Own fresh file against the raw device: does a host's cache serve what was just written?
 //!
 //! In a guest the "disk" is often a file of the host, whose cache holds what the
 //! guest wrote a moment ago. Random reads over the whole raw device reach blocks

@@ -1,5 +1,4 @@
-//! The registry's promises,
-//! the panics of a misused method, and the chases that are refused.
+//! The registry's promises, the panics of a misused method, and the chases that are refused.
 
 use std::collections::HashSet;
 

@@ -66,11 +66,11 @@ pub struct TrialPurpose {
 /// # Errors
 /// `Impossible` without the right to read the device.
 pub fn of_device(root: &Root, device: (u32, u32), purpose: TrialPurpose) -> Result<DiskSpeed> {
-    let disk = disk(root, device)?;
-    let path = root.path("/dev").join(&disk.0);
+    let (name, rotational) = name_and_rotation(root, device)?;
+    let path = root.path("/dev").join(&name);
     let offset = block::start_on_disk(root, device.0, device.1);
     let start = purpose.start.map(|start| start.saturating_add(offset));
-    try_reads(disk, &path, TrialPurpose { start, ..purpose })
+    try_reads(name, rotational, &path, TrialPurpose { start, ..purpose })
 }
 
 /// As [`of_device`], by reads of a file on it: of the right part of the disk, and permitted even if
@@ -86,23 +86,25 @@ pub fn of_file(
     purpose: TrialPurpose,
 ) -> Result<DiskSpeed> {
     if sys::file::open_read(path, false).is_ok_and(|file| sys::fiemap::has_unwritten(&file)) {
-        let start = None;
-        return of_device(root, device, TrialPurpose { start, ..purpose });
+        return of_device(root, device, TrialPurpose { start: None, ..purpose });
     }
-    try_reads(disk(root, device)?, path, purpose)
+    let (name, rotational) = name_and_rotation(root, device)?;
+    try_reads(name, rotational, path, purpose)
 }
 
-/// A disk's name and whether it rotates.
-type Disk = (String, Option<bool>);
-
-fn disk(root: &Root, (major, minor): (u32, u32)) -> Result<Disk> {
+fn name_and_rotation(root: &Root, (major, minor): (u32, u32)) -> Result<(String, Option<bool>)> {
     block::name_and_rotation(root, major, minor).ok_or_else(|| {
         let reason = format!("no disk has the number {major}:{minor}");
         Error::new(ErrorKind::Impossible, OPERATION, reason)
     })
 }
 
-fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> Result<DiskSpeed> {
+fn try_reads(
+    device: String,
+    rotational: Option<bool>,
+    path: &Path,
+    purpose: TrialPurpose,
+) -> Result<DiskSpeed> {
     let refused = |error: sys::Error| {
         let reason = sys::plain_reason(&error.source);
         Error::new(ErrorKind::Impossible, OPERATION, reason).at(path)
@@ -118,13 +120,13 @@ fn try_reads((device, rotational): Disk, path: &Path, purpose: TrialPurpose) -> 
     let all_bytes = MAX_SEQUENTIAL_BYTES + RANDOM_READ_BYTES as u64;
     let last = bytes.saturating_sub(all_bytes) / RANDOM_READ_BYTES as u64;
     let start = jumps.end.min(last * RANDOM_READ_BYTES as u64);
-    let sequential_bytes_per_s = if purpose.in_order {
-        sequential_bytes_per_s(&file, start, share_ns(SEQUENTIAL_SHARE))?
-    } else {
-        None
-    };
+    let mut sequential = None;
+    if purpose.in_order {
+        sequential = sequential_bytes_per_s(&file, start, share_ns(SEQUENTIAL_SHARE))?;
+    }
     jumps.come_to_the_work(purpose.start, bytes)?;
-    Ok(DiskSpeed { rotational, random_read_ns: jumps.median_ns(), sequential_bytes_per_s, device })
+    let random_read_ns = jumps.median_ns();
+    Ok(DiskSpeed { device, rotational, random_read_ns, sequential_bytes_per_s: sequential })
 }
 
 /// Single reads of a page, each at another place.

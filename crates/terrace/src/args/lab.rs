@@ -98,17 +98,6 @@ pub struct MemoryCopyArgs {
     pub json: bool,
 }
 
-impl MemoryCopyArgs {
-    /// The options of the experiment; `main_memory_bytes` is a buffer that no cache holds.
-    pub fn options(&self, main_memory_bytes: u64) -> ::lab::memory_copy::MemoryCopyOptions {
-        ::lab::memory_copy::MemoryCopyOptions {
-            out: self.out.clone(),
-            budget: self.budget,
-            main_memory_bytes,
-        }
-    }
-}
-
 /// A RAM disk: why does 4 GB take 40 times as long as 2 GB?
 ///
 /// Writes 1, 2, 4 and 8 units to memory, zeros and what does not compress, as far as this machine

@@ -66,7 +66,8 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         Typed::MemoryCopy2001(args) => {
             let experiment = description::named("memory-copy-2001")?;
             let largest = ram_bytes(&root, &machine::cpu::read(&root).caches);
-            let plan = memory_copy::MemoryCopyPlan::of(&args.options(largest), &root)?;
+            let (out, budget) = (args.out.clone(), args.budget);
+            let plan = memory_copy::MemoryCopyPlan::new(out, budget, largest, &root)?;
             let out = plan.out.as_deref();
             let stated = plan.announcement();
             deliver(&experiment, args.json, out, &stated, color, |progress| {
@@ -76,8 +77,8 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         Typed::RamdiskPuzzle(args) => {
             let experiment = description::named("ramdisk-puzzle")?;
             let plan =
-                ramdisk_puzzle::RamDiskPuzzlePlan::of(&args.options(), &experiment, &host, &root)?;
-            let out = plan.out.as_deref();
+                ramdisk_puzzle::RamDiskPuzzlePlan::of(args.options(), &experiment, &host, &root)?;
+            let out = plan.options.out.as_deref();
             let stated = plan.announcement();
             deliver(&experiment, args.json, out, &stated, color, |progress| {
                 ramdisk_puzzle::run(&host, &experiment, &plan, progress)
@@ -85,7 +86,7 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
         }
         Typed::Recovery2012(args) => {
             let experiment = description::named("recovery-2012")?;
-            let plan = recovery::RecoveryPlan::of(&args.options(), &experiment, &root)?;
+            let plan = recovery::RecoveryPlan::of(args.options(), &experiment, &root)?;
             let (out, stated) = (Some(plan.out.as_path()), plan.announcement());
             deliver(&experiment, args.json, out, &stated, color, |progress| {
                 recovery::run(&host, &experiment, &plan, progress)

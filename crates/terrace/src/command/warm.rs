@@ -14,6 +14,7 @@ use crate::output::progress::Progress;
 use crate::output::warm::RestoreReceipt;
 use crate::output::{self, Report};
 use machine::Root;
+use place::background::Limits;
 use place::workingset::evict::{self, EvictTarget};
 use place::workingset::restore::RestoreRequest;
 use place::workingset::show::{self, WorkingSetReport};
@@ -73,9 +74,8 @@ fn selection(whose: &WhoseArgs) -> Option<Selection> {
 fn show(args: &ShowArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let selection = selection(&args.whose).unwrap_or(Selection::All);
-    let limits = restore::usual_limits(&root);
-    let request =
-        RestoreRequest { estimate: true, ..restore::request_of_all_kinds(selection, limits) };
+    let limits = Limits::usual(&root);
+    let request = RestoreRequest { estimate: true, ..RestoreRequest::new(selection, limits) };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         activity.display("looking where everything lies");
         show::show(&root, &request)

@@ -113,6 +113,38 @@ impl<'a> RestoreRun<'a> {
         self.control = (self.progress)(Progress::bytes("restoring", self.moved.0, total));
     }
 
+    /// Reports that a part has come to `bytes`, of which `reported` were known.
+    pub(super) fn advance_to(&mut self, bytes: u64, reported: &mut u64) {
+        self.advance(bytes - *reported);
+        *reported = bytes;
+    }
+
+    /// Adds a part of `bytes` read, of which `present_bytes` are in memory, to the report. Each page
+    /// present avoids a fault, which costs a random read of the device with the index `speed`.
+    pub(super) fn add_part(
+        &mut self,
+        kind: MemoryKind,
+        source: &str,
+        (bytes, present_bytes): (u64, u64),
+        started: Instant,
+        speed: Option<usize>,
+    ) {
+        let page_bytes = sys::process::page_bytes() as u64;
+        let present_pages = present_bytes / page_bytes;
+        self.report.parts.push(RestoredSource {
+            kind,
+            source: source.to_owned(),
+            method: None,
+            bytes,
+            present_pages,
+            pages: bytes.div_ceil(page_bytes),
+            gone_pages: 0,
+            elapsed_ns: started.elapsed().as_nanos() as u64,
+            avoided_faults: present_pages,
+            avoided_ns: self.random_read_ns(speed).map(|ns| ns * present_pages),
+        });
+    }
+
     /// Whether to stop; pauses for others. Call it while nothing is being read.
     pub(super) fn check(&mut self) -> Option<StopReason> {
         let moved = self.moved;

@@ -4,7 +4,7 @@
 //! charged where they are used. This process reads those of its own group and of a snapshot.
 
 use super::plan::{FileGroup, FileRead, MemoryKind, PlannedWork};
-use super::run::{RestoreRun, RestoredSource};
+use super::run::RestoreRun;
 use crate::background::{GROUP_MARGIN, StopReason};
 use crate::workingset::cgroup_reader;
 use crate::workingset::read::{self, ReadCounts};
@@ -19,19 +19,17 @@ use std::time::Instant;
 /// Restores shared memory, object by object.
 pub(super) fn restore_shared(run: &mut RestoreRun<'_>, work: &PlannedWork) -> Option<StopReason> {
     let mut stop = None;
-    let fault_ns = run.random_read_ns(work.shared_speed);
     let swapped = work.shared.iter().filter(|object| !object.swapped.is_empty());
     for object in swapped {
         let start = Instant::now();
         let mut reported = 0;
         let amounts = shared::restore(object, &mut |progress| {
-            run.advance(progress.done - reported);
-            reported = progress.done;
+            run.advance_to(progress.done, &mut reported);
             stop = run.check();
             Control::stop_if(stop.is_some())
         });
-        let done = restored_source(MemoryKind::Shared, &object.name, amounts, start, fault_ns);
-        run.report.parts.push(done);
+        let speed = work.shared_speed;
+        run.add_part(MemoryKind::Shared, &object.name, amounts, start, speed);
         if stop.is_some() {
             break;
         }
@@ -62,9 +60,7 @@ pub(super) fn restore_files(
             run.report.notes.push(note);
         }
         let amounts = (read.bytes, read.present_bytes);
-        let fault_ns = run.random_read_ns(files.speed);
-        let done = restored_source(MemoryKind::File, &files.source, amounts, start, fault_ns);
-        run.report.parts.push(done);
+        run.add_part(MemoryKind::File, &files.source, amounts, start, files.speed);
         match stop {
             // The next group may have room.
             Some(StopReason::GroupLimit) => run.group_left_out = true,
@@ -112,8 +108,7 @@ fn read_files(
     if let Some((other, helper)) = other.zip(run.request.helper.as_ref()) {
         let (mut stop, mut reported) = (None, 0);
         let read = cgroup_reader::read_inside(&other.directory, helper, &fitting, &mut |read| {
-            run.advance(read.bytes - reported);
-            reported = read.bytes;
+            run.advance_to(read.bytes, &mut reported);
             stop = group_limit(run, other).or_else(|| run.check_unblocked());
             Control::stop_if(stop.is_some())
         });
@@ -132,8 +127,7 @@ fn read_files(
     };
     let (mut stop, mut reported) = (None, 0);
     let read = read::pieces(plan, &mut |read| {
-        run.advance(read.bytes - reported);
-        reported = read.bytes;
+        run.advance_to(read.bytes, &mut reported);
         stop = own.and_then(|own| group_limit(run, own)).or_else(|| run.check());
         Control::stop_if(stop.is_some())
     });
@@ -144,29 +138,4 @@ fn read_files(
 fn group_limit(run: &RestoreRun<'_>, group: &FileGroup) -> Option<StopReason> {
     let is_full = run.allowance.is_group_full(group.target);
     is_full.then_some(StopReason::GroupLimit)
-}
-
-/// The part of a report for `bytes` read, of which `present_bytes` are in memory. Each page present
-/// avoids a fault that costs `fault_ns`.
-fn restored_source(
-    kind: MemoryKind,
-    source: &str,
-    (bytes, present_bytes): (u64, u64),
-    started: Instant,
-    fault_ns: Option<u64>,
-) -> RestoredSource {
-    let page_bytes = sys::process::page_bytes() as u64;
-    let present_pages = present_bytes / page_bytes;
-    RestoredSource {
-        kind,
-        source: source.to_owned(),
-        method: None,
-        bytes,
-        present_pages,
-        pages: bytes.div_ceil(page_bytes),
-        gone_pages: 0,
-        elapsed_ns: started.elapsed().as_nanos() as u64,
-        avoided_faults: present_pages,
-        avoided_ns: fault_ns.map(|ns| ns * present_pages),
-    }
 }

@@ -129,12 +129,18 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
                 snapshot.cached_bytes = machine.cached_bytes;
                 snapshot.found_bytes = machine.found_bytes;
             }
-            Record::File(file) if !is_first => {
-                add_file(&mut snapshot.files, file).ok_or_else(damaged)?;
-            }
-            Record::Process(process) if !is_first => {
-                add_process(&mut snapshot.processes, process).ok_or_else(damaged)?;
-            }
+            Record::File(next) if !is_first => match snapshot.files.last_mut() {
+                Some(last) if (&last.path, last.identity) == (&next.path, next.identity) => {
+                    go_on(&mut last.cached, next.cached).ok_or_else(damaged)?;
+                }
+                _ => snapshot.files.push(next),
+            },
+            Record::Process(next) if !is_first => match snapshot.processes.last_mut() {
+                Some(last) if (last.pid, last.start_ticks) == (next.pid, next.start_ticks) => {
+                    go_on(&mut last.present, next.present).ok_or_else(damaged)?;
+                }
+                _ => snapshot.processes.push(next),
+            },
             _ => return Err(damaged()),
         }
     }
@@ -144,33 +150,7 @@ pub fn decode(bytes: &[u8]) -> std::result::Result<Snapshot, String> {
     }
 }
 
-/// Appends a file, or the ranges of a further line of the last one; `None` for ranges that do not
-/// go on where those end.
-fn add_file(files: &mut Vec<CachedFile>, next: CachedFile) -> Option<()> {
-    match files.last_mut() {
-        Some(last) if last.path == next.path && last.identity == next.identity => {
-            go_on(&mut last.cached, next.cached)
-        }
-        _ => {
-            files.push(next);
-            Some(())
-        }
-    }
-}
-
-/// As [`add_file`], a process.
-fn add_process(processes: &mut Vec<ProcessSnapshot>, next: ProcessSnapshot) -> Option<()> {
-    match processes.last_mut() {
-        Some(last) if (last.pid, last.start_ticks) == (next.pid, next.start_ticks) => {
-            go_on(&mut last.present, next.present)
-        }
-        _ => {
-            processes.push(next);
-            Some(())
-        }
-    }
-}
-
+/// Appends the ranges of a further line of the same; `None` if they do not go on where those end.
 fn go_on(ranges: &mut Vec<Range<u64>>, next: Vec<Range<u64>>) -> Option<()> {
     let is_behind = next.first()?.start >= ranges.last()?.end;
     ranges.extend(next);
