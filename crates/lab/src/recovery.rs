@@ -25,7 +25,7 @@ use trial::{Bench, RecoveryMethod};
 use workplace::Workplace;
 
 /// What came of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct RecoveryOutcome {
     /// The experiment's name.
     pub experiment: String,

@@ -165,7 +165,7 @@ impl FaultSeries {
 }
 
 /// The result of [`measure`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FaultReport {
     /// The series, in the order they were made.
     pub series: Vec<FaultSeries>,
@@ -224,7 +224,12 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
     }
     let budget = stop.part(plan.budget);
     team::alone(plan.cpu, root, |bracket| {
-        let report = empty_report(limit, limited_by, bracket);
+        let report = FaultReport {
+            limit_bytes: limit,
+            limited_by,
+            overhead: calibrate::overhead(bracket),
+            ..FaultReport::default()
+        };
         let mut session = Session { plan, root, budget, bracket, report };
         // First every way on memory as it comes, before any of it was used here.
         session.all_ways(TouchPhase::First);
@@ -243,21 +248,6 @@ pub fn measure(plan: &FaultPlan, root: &Root, stop: &Budget) -> Result<FaultRepo
         }
         Ok(report)
     })
-}
-
-fn empty_report(limit: u64, limited_by: Option<String>, bracket: &mut Bracket) -> FaultReport {
-    FaultReport {
-        series: Vec::new(),
-        limit_bytes: limit,
-        limited_by,
-        waited_s: 0.0,
-        reported_bytes: None,
-        left_out: Vec::new(),
-        tally: Tally::default(),
-        control_step_ns: None,
-        overhead: calibrate::overhead(bracket),
-        interrupted: false,
-    }
 }
 
 /// One run of the probe.

@@ -94,7 +94,7 @@ pub enum HogTouch {
 }
 
 /// What the hogs did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HogReport {
     /// Rounds of hogs that were begun.
     pub rounds: u32,
@@ -154,17 +154,9 @@ pub fn hog(root: &Root, plan: &HogPlan, progress: &mut dyn FnMut(&str)) -> Resul
     let counters = MachineCounters::read(root);
     let start = Instant::now();
     let mut report = HogReport {
-        rounds: 0,
-        finished: 0,
-        killed: Vec::new(),
-        touched_bytes: 0,
-        elapsed_ns: 0,
         pressure_reached: pressure_of.as_ref().map(|_| false),
         pressure_of,
-        machine_swapped_out_bytes: None,
-        interrupted: false,
-        pushed_out: Vec::new(),
-        notes: Vec::new(),
+        ..HogReport::default()
     };
     while report.rounds < plan.repeat && !sys::interrupt::requested() {
         progress(&format!("round {} of {}", report.rounds + 1, plan.repeat));

@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn both_readings_of_the_unit_stand_beside() {
         let all = systems(&description::named("memory-copy-2001").unwrap());
-        let row = ClassicRow {
+        let classic = ClassicRow {
             method: "char".to_owned(),
             bytes_per_s: vec![169.683e8; 8],
             average_bytes_per_s: 169.683e8,
             verified: Some(true),
         };
-        let row = row_of(&row, None, &all).unwrap();
+        let row = row_of(&classic, None, &all).unwrap();
         assert!((row.then[0].times_if_decimal - 100.0).abs() < 1e-9);
         assert!((row.then[0].times_if_binary - 95.367).abs() < 1e-3);
         assert!((row.then[0].of_memcpy - 169.683 / 173.644).abs() < 1e-12);

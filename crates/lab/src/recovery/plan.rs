@@ -141,10 +141,7 @@ impl RecoveryPlan {
             hog_bytes: self.hog().0,
             rounds: self.options.rounds,
             disk,
-            summaries: Vec::new(),
-            trials: Vec::new(),
-            skipped: Vec::new(),
-            failed: Vec::new(),
+            ..RecoveryOutcome::default()
         }
     }
 }

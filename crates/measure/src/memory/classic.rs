@@ -51,7 +51,7 @@ pub struct ClassicRow {
 }
 
 /// The result of [`measure`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClassicReport {
     /// One row for each method that had a pass.
     pub rows: Vec<ClassicRow>,
@@ -77,11 +77,9 @@ pub fn measure(plan: &ClassicPlan, root: &Root, stop: &Budget) -> Result<Classic
         plan.methods.iter().map(|name| Technique::prepare(name)).collect::<Result<Vec<_>>>()?;
     team::alone(None, root, |bracket| {
         let mut report = ClassicReport {
-            rows: Vec::new(),
             size_bytes: plan.size_bytes,
             passes: plan.passes,
-            tally: Tally::default(),
-            interrupted: false,
+            ..ClassicReport::default()
         };
         for (name, technique) in plan.methods.iter().zip(&mut techniques) {
             let row = passes(plan, name, technique, &budget, bracket, &mut report.tally)?;
@@ -198,8 +196,8 @@ mod tests {
             let best = row.bytes_per_s.iter().copied().fold(0.0, f64::max);
             assert!(row.average_bytes_per_s <= best * 1.000_001);
         }
-        let fresh = ClassicPlan { allocate_each_pass: true, ..plan };
-        let fresh = measure(&fresh, &root, &stop).unwrap();
+        let fresh_plan = ClassicPlan { allocate_each_pass: true, ..plan };
+        let fresh = measure(&fresh_plan, &root, &stop).unwrap();
         // Fresh pages fault in every pass: the worst case of the old program.
         let memcpy = |report: &ClassicReport| {
             let passes = report.rows[0].bytes_per_s.iter();

@@ -120,7 +120,7 @@ pub struct Winner {
 }
 
 /// The result of [`measure`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CopyReport {
     /// Methods by sizes, sizes ascending.
     pub rows: Vec<CopyRow>,
@@ -204,9 +204,19 @@ pub fn measure(plan: &CopyPlan, root: &Root, stop: &Budget) -> Result<CopyReport
     };
     let mut report = team::with(plan.threads, plan.cpu, root, make, |team| {
         let mut bracket = Bracket::for_this_thread(root, team.first_cpu());
-        let mut report = empty_report(plan, left_out, &mut bracket);
-        report.control_step_ns = compute::control(&budget, &mut bracket);
-        report.pages = vec![team.first(|worker| worker.arena.granted())];
+        let mut report = CopyReport {
+            left_out,
+            libc: sys::libc_facts::version(),
+            threads: plan.threads,
+            block_bytes: plan.block_bytes,
+            stride: plan.stride,
+            offset: plan.offset,
+            blind_to: bracket.blind_to().iter().map(|s| s.to_string()).collect(),
+            overhead: calibrate::overhead(&mut bracket),
+            control_step_ns: compute::control(&budget, &mut bracket),
+            pages: vec![team.first(|worker| worker.arena.granted())],
+            ..CopyReport::default()
+        };
         for (i, &size) in sizes.iter().enumerate() {
             let share = budget
                 .left()
@@ -231,29 +241,6 @@ fn weight(size: u64) -> f64 {
         0..=8_388_608 => 1.0,
         8_388_609..=worker::CACHED_BYTES => 2.0,
         _ => 6.0,
-    }
-}
-
-fn empty_report(
-    plan: &CopyPlan,
-    left_out: Vec<SkippedMethod>,
-    bracket: &mut Bracket,
-) -> CopyReport {
-    CopyReport {
-        rows: Vec::new(),
-        winners: Vec::new(),
-        left_out,
-        libc: sys::libc_facts::version(),
-        pages: Vec::new(),
-        threads: plan.threads,
-        block_bytes: plan.block_bytes,
-        stride: plan.stride,
-        offset: plan.offset,
-        tally: Tally::default(),
-        blind_to: bracket.blind_to().iter().map(|s| s.to_string()).collect(),
-        control_step_ns: None,
-        overhead: calibrate::overhead(bracket),
-        interrupted: false,
     }
 }
 

@@ -172,14 +172,8 @@ mod tests {
 
     #[test]
     fn a_loop_of_bytes_moves_bytes() {
-        let found = find(
-            "char",
-            1 << 20,
-            Duration::from_millis(300),
-            &Root::system(),
-            &Budget::of(Duration::from_secs(60)),
-        );
-        let found = match found {
+        let (time, stop) = (Duration::from_millis(300), Budget::of(Duration::from_secs(60)));
+        let found = match find("char", 1 << 20, time, &Root::system(), &stop) {
             Ok(found) => found,
             Err(error) if cfg!(not(target_arch = "x86_64")) => {
                 assert_eq!(error.kind, ErrorKind::Impossible);

@@ -85,7 +85,7 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
     let room = written.0.saturating_sub(file_bytes);
     let rounds_budget = share(ROUNDS_PERCENT);
     let failure = rounds.run(room, &rounds_budget, &mut bracket).err();
-    let served = watch.finish(Direction::Read, rounds.done().read);
+    let served = watch.finish(Direction::Read, rounds.done.read);
     let disk =
         target.device().and_then(|(major, minor)| machine::block::of_device(root, major, minor));
     let text = |error: Error| model::error_chain(&error.at(dir));
@@ -94,13 +94,13 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
         served_by: served.by.answered().to_owned(),
         served_reason: served.reason,
         file_bytes,
-        written_bytes: file_bytes + rounds.done().written,
-        notes: note.into_iter().chain(rounds.done().notes.iter().cloned()).collect(),
+        written_bytes: file_bytes + rounds.done.written,
+        notes: note.into_iter().chain(rounds.done.notes.iter().cloned()).collect(),
         failure: failure.map(text),
         ..rounds.report()
     };
     if report.failure.is_none() {
-        let access = rounds.access();
+        let access = rounds.access;
         let after =
             FinalSteps { target: &target, disk: disk.as_ref(), access, limits, budget: &budget };
         let failure = after.measure(seed, &mut bracket, &mut report).err();

@@ -33,15 +33,8 @@ use run::RestoreRun;
 /// Those of [`targets::find`]; `Usage` for a process that is to come first and is not among those
 /// chosen; `Impossible` if nothing that was asked for can be seen.
 pub fn plan(root: &Root, request: &RestoreRequest) -> Result<RestorePlan> {
-    let mut plan = RestorePlan {
-        parts: Vec::new(),
-        speeds: Vec::new(),
-        notes: Vec::new(),
-        work: PlannedWork {
-            targets: targets::find(root, &request.selection)?,
-            ..PlannedWork::default()
-        },
-    };
+    let mut plan = RestorePlan::default();
+    plan.work.targets = targets::find(root, &request.selection)?;
     let first = first_targets(&plan.work.targets, &request.first)?;
     if request.anonymous {
         plan_swap::plan_anonymous(root, request, &first, &mut plan)?;

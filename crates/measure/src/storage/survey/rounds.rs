@@ -37,7 +37,8 @@ const PILOT: u64 = 16 * MIB;
 /// The windows and what they run on.
 pub(super) struct Rounds<'a> {
     target: &'a StorageTarget,
-    access: Access,
+    /// How the file is read.
+    pub(super) access: Access,
     prober: Prober<FileDevice>,
     stream: Stream,
     /// As `stream`, [`DEEP`] requests in flight; `None` without direct I/O.
@@ -48,7 +49,7 @@ pub(super) struct Rounds<'a> {
     start_ns: u64,
     write_at: u64,
     read_at: u64,
-    done: RoundResults,
+    pub(super) done: RoundResults,
 }
 
 /// What the windows gave so far.
@@ -214,16 +215,6 @@ impl<'a> Rounds<'a> {
             self.target.evict().map_err(|e| failed("evict", self.target.path(), e))?;
         }
         Ok(())
-    }
-
-    /// What the windows gave so far.
-    pub(super) fn done(&self) -> &RoundResults {
-        &self.done
-    }
-
-    /// How the file is read.
-    pub(super) fn access(&self) -> Access {
-        self.access
     }
 
     /// The part of the report that the windows fill.

@@ -73,7 +73,7 @@ impl RestoreRequest {
 }
 
 /// What will be done. Nothing has been read yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct RestorePlan {
     /// One for each source.
     pub parts: Vec<PlannedSource>,
