@@ -1,4 +1,5 @@
-//! What the disassemblies of live code must show: each method's own instruction, in its loop.
+//! What the disassemblies of live code must show:
+//! each method's own instruction, in its loop.
 
 use crate::{DisassembleError, Family, Instruction, find, methods};
 

@@ -1,4 +1,5 @@
-//! The oracle: what each operation means, in the plainest code, sharing nothing with the loops.
+//! The oracle:
+//! what each operation means, in the plainest code, sharing nothing with the loops.
 
 /// Copies element by element through a plan of indices: each column of `stride` columns, top to
 /// bottom.

@@ -1,4 +1,5 @@
-//! The registry's promises, the panics of a misused method, and the chases that are refused.
+//! The registry's promises,
+//! the panics of a misused method, and the chases that are refused.
 
 use std::collections::HashSet;
 

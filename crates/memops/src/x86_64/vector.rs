@@ -135,8 +135,8 @@ pub(crate) mod sse2 {
     }
 }
 
-/// The loops with 32-byte registers. `vzeroupper`, for code with SSE2 is slow while upper halves are
-/// in use.
+/// The loops with 32-byte registers. `vzeroupper`, for code with SSE2 is slow while upper halves
+/// are in use.
 pub(crate) mod avx2 {
     vector_loops! {
         bytes: 32, register: "ymm", move: "vmovdqu", aligned: "vmovdqa", stream: "vmovntdq", block: 128,

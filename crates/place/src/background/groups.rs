@@ -102,8 +102,8 @@ mod tests {
             .file("/sys/fs/cgroup/other/memory.max", "max\n");
         let root = Root::at(tree.path());
         let members = [7, 8, 9, 7].map(WatchedGroup::OfProcess);
-        let directories = ["/sys/fs/cgroup/app/part", "/sys/fs/cgroup/other", "/nowhere"];
-        let directories = directories.map(|path| WatchedGroup::Directory(path.into()));
+        let paths = ["/sys/fs/cgroup/app/part", "/sys/fs/cgroup/other", "/nowhere"];
+        let directories = paths.map(|path| WatchedGroup::Directory(path.into()));
         let groups = GroupLimits::find(&root, members.into_iter().chain(directories));
         let rooms: Vec<_> = (0..8).map(|group| groups.room(group)).collect();
         let limited = Some(Bytes(600));

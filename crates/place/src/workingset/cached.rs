@@ -5,8 +5,9 @@
 //! page by page (`mincore`). So the cost goes with what is in memory, not with the length of the
 //! file. Where the kernel cannot count, only the parts with data are asked for, window by window.
 //!
-//! Another user's file decides how many questions it takes, so [`CacheQueries`] bounds them, for one
-//! file and for all. One [`Access`] lasts for a command; it also leaves out files that may hang.
+//! Another user's file decides how many questions it takes, so [`CacheQueries`] bounds them, for
+//! one file and for all. One [`Access`] lasts for a command; it also leaves out files that may
+//! hang.
 
 use super::ranges;
 use super::read_plan::FileIdentity;

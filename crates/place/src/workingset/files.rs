@@ -196,8 +196,8 @@ fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
 }
 
 /// The plan to read `wanted`, by device and physical position; behind those of each device what has
-/// no position, by inode. What is a hole needs no disk and makes no piece; a file that is another by
-/// now makes none either.
+/// no position, by inode. What is a hole needs no disk and makes no piece; a file that is another
+/// by now makes none either.
 #[must_use]
 pub fn by_position(wanted: Vec<WantedFile>, access: &mut Access) -> ReadPlan {
     // Opening a file reads its inode: in the order of the inodes that is one sweep as well.

@@ -2,8 +2,8 @@
 //!
 //! The idea: inodes are on the disk in the order of their numbers, and names are not, so each
 //! directory is listed first and its entries are visited sorted. A mount that may hang is not
-//! asked even what it is. [`warm_metadata`] reads directories and inodes into memory so, for the next
-//! `find` or `git status`; listing a directory may change its access time.
+//! asked even what it is. [`warm_metadata`] reads directories and inodes into memory so, for the
+//! next `find` or `git status`; listing a directory may change its access time.
 
 use crate::background::{Allowance, StopReason};
 use crate::{Error, ErrorKind, Result};

@@ -119,8 +119,8 @@ impl<'a> RestoreRun<'a> {
         *reported = bytes;
     }
 
-    /// Adds a part of `bytes` read, of which `present_bytes` are in memory, to the report. Each page
-    /// present avoids a fault, which costs a random read of the device with the index `speed`.
+    /// Adds a part of `bytes` read, of which `present_bytes` are in memory, to the report. Each
+    /// page present avoids a fault, which costs a random read of the device with the index `speed`.
     pub(super) fn add_part(
         &mut self,
         kind: MemoryKind,
