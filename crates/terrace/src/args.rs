@@ -6,25 +6,18 @@
 pub mod choice;
 pub mod classic;
 pub mod compare;
-pub mod explain;
-pub mod export;
 pub mod hog;
-pub mod import;
 pub mod lab;
 pub mod measure;
-pub mod moment;
-pub mod proof;
 pub mod ramdisk;
 pub mod record;
+pub mod recordings;
 mod refusal;
 pub mod run;
 pub mod shared;
 pub mod survey;
-pub mod top;
 pub mod value;
-pub mod view;
 pub mod warm;
-pub mod words;
 
 use crate::error::Error;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -120,19 +113,19 @@ pub enum Command {
     ///
     /// T is a time since the start of the recording (12.5s, 3min) or a time of day (14:32,
     /// 14:32:05) by the clock of the machine that was recorded.
-    Explain(explain::ExplainArgs),
+    Explain(recordings::ExplainArgs),
     /// Show a recording in a browser: where its time went, and every counter over time
     ///
     /// Serves one page on 127.0.0.1 until Ctrl-C, at an address that cannot be guessed, and opens
     /// the browser if there is a display. With --html it writes the same page as one file that
     /// needs no network. Nothing is sent anywhere.
-    View(view::ViewArgs),
+    View(recordings::ViewArgs),
     /// Show in the terminal what costs time right now, and why
     ///
     /// The bars, the findings and the counters behind them, of the last ten seconds. The arrow keys
     /// show any moment of the last ten minutes, or of a recording. Nothing is written and nothing
     /// is changed. `?` shows the keys, q ends it.
-    Top(top::TopArgs),
+    Top(recordings::TopArgs),
     /// Compare two surveys or recordings, or several of each
     ///
     /// Says what differs by more than noise, by how much (with 95 % intervals), and what made the
@@ -144,20 +137,20 @@ pub enum Command {
     ///
     /// The card has the counters that the claim's words name, and those of the findings whose time
     /// differs most. It says what moved between two runs; it never says that the claim is proven.
-    Proof(proof::ProofArgs),
+    Proof(recordings::ProofArgs),
     /// Add a mark to every running recording of this user
     Mark(MarkArgs),
     /// Write a recording as CSV, JSON, a trace or a recording to share
     ///
     /// Command lines, user and host names and paths are replaced by stand-ins, the same one for the
     /// same name, because an export is meant to be shared. --no-redact keeps them.
-    Export(export::ExportArgs),
+    Export(recordings::ExportArgs),
     /// Convert the output of another tool to a recording: sadf, fio, vmstat, iostat
     ///
     /// Rates become the growth of counters under the names that they have here, so that `view`,
     /// `explain`, `compare` and `export` read the recording like any other. What the tool did not
     /// report stays unseen.
-    Import(import::ImportArgs),
+    Import(recordings::ImportArgs),
     /// Restore settings that --apply changed and a crash left changed
     ///
     /// A run restores its own changes at its end. A journal lists what a crash left, and this

@@ -5,19 +5,16 @@
 
 mod classic;
 mod compare;
-mod cost;
+mod convert;
 mod deliver;
 mod explain;
-mod export;
 mod helper;
 mod hog;
-mod import;
 mod kept;
 pub mod lab;
 mod list;
 mod machine_facts;
 mod manual;
-mod mark;
 mod measure;
 mod page;
 mod proof;
@@ -25,7 +22,6 @@ mod ramdisk;
 mod random;
 mod record;
 mod record_options;
-mod recording;
 mod run;
 mod survey;
 mod top;
@@ -42,6 +38,7 @@ use crate::output::survey::Detail;
 use deliver::{Activity, Delivery};
 use machine::Root;
 use model::progress::Control;
+use model::recording::Recording;
 use std::path::Path;
 
 /// Runs the command.
@@ -63,9 +60,9 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Top(args) => ("top", top::top(args, color)),
         Command::Compare(args) => ("compare", compare::compare(args, color)),
         Command::Proof(args) => ("proof", proof::proof(args)),
-        Command::Mark(args) => ("mark", mark::mark(args)),
-        Command::Export(args) => ("export", export::export(args)),
-        Command::Import(args) => ("import", import::import(args)),
+        Command::Mark(args) => ("mark", record::mark(args)),
+        Command::Export(args) => ("export", convert::export(args)),
+        Command::Import(args) => ("import", convert::import(args)),
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),
@@ -122,6 +119,24 @@ fn must_exist(path: &Path) -> Result<()> {
         }
         Error::usage(format!("cannot open {}: {reason}", path.display()))
     })
+}
+
+/// Reads the recording at `path`.
+///
+/// # Errors
+/// When it cannot be read or is no recording. One that is cut or damaged opens with what is
+/// whole, and says so.
+fn open_recording(path: &Path) -> Result<Recording> {
+    open_recording_of(path, 1)
+}
+
+/// As [`open_recording`], for one of `count` recordings that are in memory at the same time.
+///
+/// # Errors
+/// As [`open_recording`].
+fn open_recording_of(path: &Path, count: usize) -> Result<Recording> {
+    must_exist(path)?;
+    Ok(::record::file::open_one_of(path, count)?)
 }
 
 /// The name of a recording: the last part of its path.

@@ -21,7 +21,9 @@ pub enum Exit {
 }
 
 /// The command was not run because this program failed; 125 as of env(1).
-pub const FAILED_BEFORE: Exit = Exit::Command(125);
+pub const FAILED_BEFORE: Exit = Exit::Command(FAILED_BEFORE_STATUS);
+/// The number of it.
+pub const FAILED_BEFORE_STATUS: u8 = 125;
 /// The command cannot be executed.
 pub const NOT_EXECUTABLE: Exit = Exit::Command(126);
 /// The command was not found.

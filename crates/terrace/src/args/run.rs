@@ -2,7 +2,7 @@
 //! command.
 
 use super::shared::WatchArgs;
-use super::{value, words};
+use super::value;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub struct RunArgs {
 
     /// Run this command too, in turn, and say whether it takes longer or less, and why; it is taken
     /// apart without a shell
-    #[arg(long, value_name = "CMD2", value_parser = words::command_line, help_heading = "Repeating")]
+    #[arg(long, value_name = "CMD2", value_parser = value::command_line, help_heading = "Repeating")]
     pub against: Option<Words>,
 
     /// Run this with `sh -c` before each run; it is not measured

@@ -1,10 +1,16 @@
-//! Parsers of typed values: sizes, durations, counts, offsets.
+//! Parsers of typed values: sizes, durations, counts, offsets, moments of a recording, and command
+//! lines, which are split into words as a shell does, without a shell.
 //!
-//! Each refuses with one line of its own, which `clap` passes on.
+//! Each refuses with one line of its own, which `clap` passes on. What only a shell can do (pipes,
+//! variables, patterns) is refused: a shell on one side of a comparison alone would be part of the
+//! difference.
 
 use model::Bytes;
+use model::duration::SECOND_NS;
 use place::workingset::restore::RestoreMethod;
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// More runs of one command than this are refused: their table would fit on no page.
@@ -70,10 +76,8 @@ pub fn count(text: &str) -> Result<u64, String> {
 
 /// A number of threads.
 pub fn threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(count) if (1..=MOST_THREADS).contains(&count) => Ok(count),
-        _ => Err(format!("threads are a whole number from 1 to {MOST_THREADS}")),
-    }
+    let wrong = format!("threads are a whole number from 1 to {MOST_THREADS}");
+    within(text, 1..=MOST_THREADS, &wrong)
 }
 
 /// Samples a second.
@@ -127,7 +131,11 @@ pub fn pid(text: &str) -> Result<u32, String> {
     within(text, 1..=i32::MAX as u32, "a process is a whole number from 1, as ps shows it")
 }
 
-fn within(text: &str, range: RangeInclusive<u32>, wrong: &str) -> Result<u32, String> {
+fn within<T: FromStr + PartialOrd>(
+    text: &str,
+    range: RangeInclusive<T>,
+    wrong: &str,
+) -> Result<T, String> {
     let number = text.parse().ok();
     number.filter(|number| range.contains(number)).ok_or_else(|| wrong.to_owned())
 }
@@ -146,10 +154,7 @@ pub fn stride(text: &str) -> Result<usize, String> {
 
 /// A queue depth.
 pub fn depth(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(depth) if (1..=1024).contains(&depth) => Ok(depth),
-        _ => Err("a queue depth is a whole number from 1 to 1024".to_owned()),
-    }
+    within(text, 1..=1024, "a queue depth is a whole number from 1 to 1024")
 }
 
 /// `T` or `T,S`: offsets of the target and the source, in bytes.
@@ -163,9 +168,113 @@ pub fn offset(text: &str) -> Result<Offset, String> {
     Ok(Offset { target: part(target)?, source: part(source)? })
 }
 
+/// A moment; the time of day is nanoseconds since midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// So long after the start.
+    Since(Duration),
+    /// The first instant of a minute of the day.
+    Minute(u64),
+    /// An instant of the day.
+    Second(u64),
+}
+
+/// Parses `12.5s`, `3min`, `14:32`, `14:32:05.5`.
+pub fn moment(text: &str) -> Result<Moment, String> {
+    if !text.contains(':') {
+        if !text.contains(|c: char| c.is_ascii_digit()) {
+            let why = "a moment is a time since the start (12.5s) or a time of day (14:32)";
+            return Err(why.to_owned());
+        }
+        let since = model::duration::parse(text).map_err(|error| error.to_string())?;
+        return Ok(Moment::Since(since));
+    }
+    time_of_day(text)
+        .ok_or_else(|| "a time of day is 14:32 or 14:32:05, from 00:00 to 23:59:59".to_owned())
+}
+
+fn time_of_day(text: &str) -> Option<Moment> {
+    let mut fields = text.split(':');
+    let mut below = |limit: u64| -> Option<u64> {
+        let field = fields.next()?;
+        let plain = (1..=2).contains(&field.len()) && field.bytes().all(|b| b.is_ascii_digit());
+        let number: u64 = field.parse().ok().filter(|_| plain)?;
+        (number < limit).then_some(number)
+    };
+    let (hours, minutes) = (below(24)?, below(60)?);
+    let minute_ns = (hours * 3600 + minutes * 60) * SECOND_NS;
+    let Some(field) = fields.next() else {
+        return Some(Moment::Minute(minute_ns));
+    };
+    let digits = |c: char| c.is_ascii_digit() || c == '.';
+    let seconds: f64 = field.parse().ok().filter(|_| field.chars().all(digits))?;
+    let whole = fields.next().is_none() && (0.0..60.0).contains(&seconds);
+    whole.then(|| Moment::Second(minute_ns + (seconds * SECOND_NS as f64) as u64))
+}
+
+/// What means something to a shell outside of quotes. `=` and `~` are left alone.
+const OF_A_SHELL: &str = "|&;<>()$`*?[]#{}!\n";
+
+/// The words of `text`.
+///
+/// # Errors
+/// One line for what only a shell understands, a quote without an end, or no word.
+pub fn command_line(text: &str) -> Result<Vec<OsString>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' => words.extend(word.take().map(OsString::from)),
+            '\'' => {
+                let quoted = until(&mut letters, '\'')?;
+                word.get_or_insert_default().push_str(&quoted);
+            }
+            '"' => {
+                let quoted = until(&mut letters, '"')?;
+                word.get_or_insert_default().push_str(&quoted);
+            }
+            '\\' => {
+                let next = letters.next().ok_or("it ends with a backslash")?;
+                word.get_or_insert_default().push(next);
+            }
+            other if OF_A_SHELL.contains(other) => return Err(of_a_shell(other)),
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word.map(OsString::from));
+    if words.is_empty() { Err("it names no command".to_owned()) } else { Ok(words) }
+}
+
+/// The text up to the closing quote. In double ones a backslash takes the next letter as it is.
+fn until(letters: &mut std::str::Chars<'_>, quote: char) -> Result<String, String> {
+    let mut text = String::new();
+    while let Some(letter) = letters.next() {
+        match letter {
+            _ if letter == quote => return Ok(text),
+            '$' | '`' if quote == '"' => return Err(of_a_shell(letter)),
+            '\\' if quote == '"' => match letters.next() {
+                Some(next @ ('"' | '\\' | '$' | '`')) => text.push(next),
+                Some(next) => text.extend(['\\', next]),
+                None => break,
+            },
+            _ => text.push(letter),
+        }
+    }
+    Err(format!("the quote {quote} has no end"))
+}
+
+fn of_a_shell(letter: char) -> String {
+    format!(
+        "`{}` is for a shell: quote it, or give both commands as sh -c '...'",
+        letter.escape_default()
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     #[test]
     fn sizes_and_budgets_are_positive() {
@@ -225,5 +334,73 @@ mod tests {
         assert_eq!(hold("1h"), Ok(Duration::from_secs(3600)));
         assert!(hold("2h").is_err() && hold("-1s").is_err());
         assert!(pid("0").is_err() && pid("-1").is_err() && pid("4294967295").is_err());
+    }
+
+    #[test]
+    fn moments() {
+        let at = |h: u64, m: u64, ms: u64| ((h * 60 + m) * 60_000 + ms) * 1_000_000;
+        assert_eq!(moment("12.5s"), Ok(Moment::Since(Duration::from_millis(12_500))));
+        assert_eq!(moment("90"), Ok(Moment::Since(Duration::from_secs(90))));
+        assert_eq!(moment("14:32"), Ok(Moment::Minute(at(14, 32, 0))));
+        assert_eq!(moment("14:32:05.5"), Ok(Moment::Second(at(14, 32, 5_500))));
+        assert_eq!(moment("0:00:00"), Ok(Moment::Second(0)));
+    }
+
+    #[test]
+    fn what_is_no_moment_says_why() {
+        for wrong in [
+            "24:00",
+            "14:60",
+            "14:32:60",
+            "1:2:3:4",
+            "14:",
+            ":32",
+            "14:32:",
+            "14:32:nan",
+            "+1:30",
+            "014:30",
+        ] {
+            assert!(moment(wrong).unwrap_err().contains("time of day"), "{wrong}");
+        }
+        assert!(moment("-5s").unwrap_err().contains("negative"));
+        assert!(moment("noon").unwrap_err().contains("time of day"));
+        assert!(moment("").is_err());
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        let words = command_line(text).unwrap();
+        words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    /// What it accepts, a real shell takes apart alike.
+    #[test]
+    fn words_are_those_of_a_shell() {
+        for text in [
+            "cat x",
+            "  a   b\tc ",
+            r#"a 'b c' "d e" f\ g"#,
+            r#"'it''s' "" a"b"'c'"#,
+            r#"x "a\"b" "a\nb" '\n' a\'b"#,
+            "dd if=/dev/zero bs=4k",
+        ] {
+            let line = format!("printf '%s\\0' {text}");
+            let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            let mut theirs: Vec<&str> = said.split('\0').collect();
+            theirs.pop();
+            assert_eq!(words(text), theirs, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_shell_is_refused() {
+        for text in ["a | b", "a; b", "a $x", r#"a "$x""#, "a > b", "ls *.c", "a\nb"] {
+            let refused = command_line(text).unwrap_err();
+            assert!(refused.contains("sh -c"), "{refused}");
+        }
+        for text in ["", "  ", "'a", "\"a", "a\\"] {
+            assert!(command_line(text).is_err(), "{text}");
+        }
+        assert_eq!(words("sh -c 'a | b > $x'"), ["sh", "-c", "a | b > $x"]);
     }
 }

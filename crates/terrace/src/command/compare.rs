@@ -2,7 +2,7 @@
 //! delivered; with `--fail-if` the exit status says whether the second is worse.
 
 use super::page::{Charts, Compared};
-use super::{kept, must_exist, page, recording};
+use super::{kept, must_exist, open_recording, open_recording_of, page};
 use crate::args::When;
 use crate::args::compare::{Align, CompareArgs, Gate};
 use crate::error::{Error, Result};
@@ -103,7 +103,7 @@ fn side(files: &[PathBuf]) -> Result<Runs> {
         return Err(Error::usage("a side has surveys and recordings"));
     }
     // One at a time: a recording may be a thousand times as large as its explanation.
-    let explained = |file: &PathBuf| Ok(explain(&recording::open(file)?, Window::default()));
+    let explained = |file: &PathBuf| Ok(explain(&open_recording(file)?, Window::default()));
     Ok(Runs::Recordings(files.iter().map(explained).collect::<Result<_>>()?))
 }
 
@@ -138,7 +138,7 @@ fn middle(runs: &[Explanation]) -> usize {
 }
 
 fn aligned([first, second]: [&PathBuf; 2], series: Option<&str>) -> Result<WorkAlignment> {
-    let recordings = (recording::open_one_of(first, 2)?, recording::open_one_of(second, 2)?);
+    let recordings = (open_recording_of(first, 2)?, open_recording_of(second, 2)?);
     comparison::aligned(&recordings.0, &recordings.1, series).map_err(|why| {
         let file = |is_second| if is_second { second } else { first };
         match why {

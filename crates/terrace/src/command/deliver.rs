@@ -1,24 +1,26 @@
 //! A result on its way out: rendered in the form that was asked for, written whole,
 //! what is missing said on standard error, the exit status decided.
 
-use super::cost::Meter;
 use super::{machine_facts, record_options};
 use crate::args::When;
 use crate::args::measure::ProbeArgs;
 use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::json::{self, Cost, Envelope};
+use crate::output::json::{self, Cost, Envelope, Harness};
 use crate::output::progress::Progress;
 use crate::output::report::interrupted;
 use crate::output::survey::Detail;
 use crate::output::{self, OutputTarget, Page, Report, Written};
 use machine::Root;
+use measure::calibrate;
+use measure::disturbance::Bracket;
 use model::machine::MachineFacts;
 use model::progress::{Control, Progress as Amount};
 use model::survey::Survey;
 use record::capture::BackgroundRecording;
 use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What is displayed of a command while it works, and the recording beside it.
 #[derive(Debug)]
@@ -200,4 +202,53 @@ impl Delivery {
 fn store_result(out: &Path, json: &str) -> Result<()> {
     let directory = lab::output_directory::open(out)?;
     OutputTarget::in_directory(directory, "result.json").write(json).map(drop)
+}
+
+/// Measures what a run of this program costs the machine, which is stated beside its result; the
+/// harness's own overhead is never subtracted. Started with the work.
+#[derive(Clone, Copy, Debug)]
+struct Meter {
+    started: Instant,
+    started_unix_s: u64,
+}
+
+impl Meter {
+    /// Starts now.
+    fn start() -> Self {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            started: Instant::now(),
+            // A clock before 1970 is not set; nothing better than 0 can be said of it.
+            started_unix_s: since_1970.map_or(0, |since| since.as_secs()),
+        }
+    }
+
+    /// When it started, seconds since 1970 UTC.
+    fn started_unix_s(&self) -> u64 {
+        self.started_unix_s
+    }
+
+    /// The cost until now of a run that measured nothing by the harness.
+    fn cost(&self) -> Cost {
+        let usage = sys::usage::process().ok();
+        Cost {
+            wall_s: self.started.elapsed().as_secs_f64(),
+            cpu_s: usage.as_ref().map_or(0.0, |usage| usage.cpu_ns() as f64 / 1e9),
+            max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_rss_bytes),
+            written_bytes: 0,
+            harness: None,
+        }
+    }
+
+    /// The cost until now of a run that measured and wrote `written_bytes` to files. What the
+    /// harness costs is found out by calling it: milliseconds, which are not part of the run.
+    fn cost_of_measuring(&self, written_bytes: u64, root: &Root) -> Cost {
+        let cost = self.cost();
+        let overhead = calibrate::overhead(&mut Bracket::for_this_thread(root, None));
+        Cost {
+            written_bytes,
+            harness: Some(Harness { timer_ns: overhead.timer_ns, bracket_ns: overhead.bracket_ns }),
+            ..cost
+        }
+    }
 }

@@ -3,9 +3,9 @@
 
 mod window;
 
-use super::recording;
+use super::open_recording;
 use crate::args::When;
-use crate::args::explain::ExplainArgs;
+use crate::args::recordings::ExplainArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::prose::shell_word;
@@ -48,7 +48,7 @@ fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
             return Ok((recording, window));
         }
     }
-    let recording = recording::open(&args.file)?;
+    let recording = open_recording(&args.file)?;
     let window = window::of(args, &recording)?;
     Ok((recording, window))
 }
@@ -123,9 +123,9 @@ mod tests {
         let directory = TempDir::new();
         let path = directory.join("x.trec");
         made(&path);
-        let all = recording::open(&path).unwrap();
+        let all = open_recording(&path).unwrap();
         for from_s in [1, 40, 77, 110] {
-            let since = |s| Some(crate::args::moment::Moment::Since(Duration::from_secs(s)));
+            let since = |s| Some(crate::args::value::Moment::Since(Duration::from_secs(s)));
             let args = ExplainArgs {
                 file: path.clone(),
                 from: since(from_s),

@@ -2,7 +2,7 @@
 //! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and
 //! `compare`.
 
-use super::recording;
+use super::open_recording_of;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{OutputTarget, json};
@@ -84,7 +84,7 @@ pub fn of_recordings<const N: usize>(
     let meanings = Meanings::documented();
     let mut views = Vec::new();
     for (number, path) in (1..).zip(files) {
-        let mut recording = recording::open_one_of(path, N)?;
+        let mut recording = open_recording_of(path, N)?;
         must_fit(&recording).map_err(|error| too_long(path, error))?;
         let mut name = super::name_of(path);
         if is_redacted {
@@ -155,6 +155,7 @@ fn not_made(error: serde_json::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::open_recording;
 
     /// A new series is documented in docs/counters.md.
     #[test]
@@ -167,7 +168,7 @@ mod tests {
             if path.extension().is_none_or(|extension| extension != "trec") {
                 continue;
             }
-            for series in recording::open(&path).unwrap().series {
+            for series in open_recording(&path).unwrap().series {
                 let name = series.schema.name;
                 assert!(meanings.of(&name).is_some(), "{name}");
                 count += 1;

@@ -1,8 +1,8 @@
 //! `terrace proof`: reads two recordings and writes the card of a claim about them.
 //! `explain` decides what belongs on it.
 
-use super::recording;
-use crate::args::proof::ProofArgs;
+use super::open_recording_of;
+use crate::args::recordings::ProofArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{OutputTarget, proof};
@@ -16,8 +16,8 @@ pub fn proof(args: &ProofArgs) -> Result<Exit> {
     // The card has no names of processes, paths or hosts, and is made to be shared.
     let output = args.html.as_deref().or(args.output.as_deref());
     let target = OutputTarget::of_redacted(output, true)?;
-    let first = recording::open_one_of(&args.first, 2)?;
-    let second = recording::open_one_of(&args.second, 2)?;
+    let first = open_recording_of(&args.first, 2)?;
+    let second = open_recording_of(&args.second, 2)?;
     for name in &args.counters {
         if first.series(name).or(second.series(name)).is_none() {
             let error = Error::usage(format!("neither recording has a counter `{name}`"));

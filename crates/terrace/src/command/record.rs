@@ -1,7 +1,9 @@
 //! `terrace record`: watches what runs already, and says in one line what was recorded.
-//! It judges nothing: `explain` does, later and as often as one likes.
+//! It judges nothing: `explain` does, later and as often as one likes. `terrace mark` adds a mark
+//! to every running recording of this user; without any it fails, so no mark is lost silently.
 
 use super::record_options;
+use crate::args::MarkArgs;
 use crate::args::record::RecordArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -58,6 +60,20 @@ pub fn record(args: &RecordArgs) -> Result<Exit> {
         Some(text) => Ok(output::complain(&Error::new(Exit::Partial, text).during("record"))),
         None => Ok(Exit::Done),
     }
+}
+
+/// Adds the mark.
+///
+/// # Errors
+/// `Impossible` if no recording runs.
+pub fn mark(args: &MarkArgs) -> Result<Exit> {
+    let recordings = record::capture::mark(&args.text.join(" "))?;
+    if recordings == 0 {
+        let error = Error::new(Exit::Impossible, "no recording of yours runs now");
+        return Err(error.hint("start one: terrace record -o FILE.trec, or terrace run -- CMD"));
+    }
+    let noun = if recordings == 1 { "recording" } else { "recordings" };
+    Ok(output::show(&format!("marked {recordings} {noun}\n")))
 }
 
 /// The frame of a flight recorder, which runs for days.

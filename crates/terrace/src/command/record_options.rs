@@ -3,9 +3,9 @@
 
 use super::machine_facts;
 use crate::args::choice::EventFamily;
+use crate::args::recordings::TopArgs;
 use crate::args::shared::TargetArgs;
 use crate::args::shared::WatchArgs;
-use crate::args::top::TopArgs;
 use crate::error::{Error, Result};
 use machine::Root;
 use record::capture::{BackgroundRecording, RecordOptions, Target};

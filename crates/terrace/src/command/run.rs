@@ -95,12 +95,6 @@ fn json_target(args: &RunArgs) -> Result<Option<OutputTarget>> {
     }
 }
 
-/// Sets the cache state and runs the command of `--prepare`, before each run.
-fn prepare(args: &RunArgs) -> Result<()> {
-    cache::set_cache_state(args)?;
-    run_prepare_command(args)
-}
-
 fn planned_run(args: &RunArgs, number: u32) -> PlannedRun<'_> {
     let output = args.output.as_deref().map(|path| match args.repeats() {
         1 => path.to_owned(),
@@ -130,20 +124,15 @@ fn status(ending: &Ending) -> u8 {
     let code = match ending {
         Ending::Exited { code } => *code,
         Ending::Killed { signal, .. } => BY_SIGNAL + signal,
-        Ending::Stopped => return failed_before(),
+        Ending::Stopped => return exit::FAILED_BEFORE_STATUS,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-fn failed_before() -> u8 {
-    match exit::FAILED_BEFORE {
-        Exit::Command(status) => status,
-        _ => u8::MAX,
-    }
-}
-
-/// Runs the command of `--prepare` in a shell. Its output goes to standard error.
-fn run_prepare_command(args: &RunArgs) -> Result<()> {
+/// Sets the cache state and runs the command of `--prepare` in a shell, before each run. Its output
+/// goes to standard error.
+fn prepare(args: &RunArgs) -> Result<()> {
+    cache::set_cache_state(args)?;
     let Some(line) = &args.prepare else {
         return Ok(());
     };

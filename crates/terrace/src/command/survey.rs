@@ -2,11 +2,10 @@
 //!
 //! 1. `places` finds where to look; `plan` shares out the time.
 //! 2. `run` measures, and keeps what the probes returned.
-//! 3. `tiers` and `curves` make the page's tiers and its pictures' points of it, `observe` the
-//!    input of the rules, which read the reports of the probes themselves (`model::probe`).
+//! 3. `tiers` makes the page's tiers of it, `observe` its pictures' points and the input of the
+//!    rules, which read the reports of the probes themselves (`model::probe`).
 //! 4. `explain` judges; `output` renders.
 
-mod curves;
 mod observe;
 mod page;
 mod places;
@@ -56,7 +55,7 @@ pub fn survey(args: &SurveyArgs, root: &Root, progress: &mut ProgressSink<'_>) -
         findings,
         fine,
         unchecked,
-        curves: curves::curves(&seen),
+        curves: observe::curves(&seen),
         skipped: seen.skipped,
         control_step_ns: seen.compute.as_ref().map(|report| report.step_ns.clone()),
         machine: machine.facts,

@@ -6,7 +6,7 @@
 mod source;
 
 use crate::args::When;
-use crate::args::top::TopArgs;
+use crate::args::recordings::TopArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::top::screen::Screen;

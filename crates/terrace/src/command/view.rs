@@ -6,7 +6,7 @@ mod live;
 
 use super::compare::compared;
 use super::page;
-use crate::args::view::ViewArgs;
+use crate::args::recordings::ViewArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::OutputTarget;

@@ -7,9 +7,9 @@ use super::Page;
 use super::clean::spaced;
 use super::figure;
 use super::markdown::{self, code};
-use super::prose::{painted_lines, value};
+use super::prose::{indented, value};
 use super::style::Tone;
-use super::table::{Table, length, wrap};
+use super::table::{Table, length};
 use model::Evidence;
 use model::compared::{
     Basis, ComparedFigure, Comparison, ComparisonSubject, DifferencePart, Side, TimeDifference,
@@ -87,7 +87,7 @@ fn header(comparison: &Comparison, page: Page) -> String {
             [first, rest @ ..] => format!(" {first} and {} more", rest.len()),
         };
         let line = format!("{title}  {}, {}{files}", spaced(&side.name), runs(side));
-        text.push_str(&hanging(&line, Tone::Dim, 8, page));
+        text.push_str(&indented(&line, Tone::Dim, 1, 9, page));
     }
     text
 }
@@ -262,16 +262,7 @@ fn probability(p: f64) -> String {
 }
 
 fn paragraph(text: &str, tone: Tone, page: Page) -> String {
-    hanging(text, tone, 0, page)
-}
-
-/// `text` in lines, all but the first behind `hang` spaces; nothing for nothing.
-fn hanging(text: &str, tone: Tone, hang: usize, page: Page) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let lines = wrap(text, page.width.saturating_sub(2), hang).replace('\n', "\n ");
-    format!(" {}\n", painted_lines(page, tone, &lines))
+    indented(text, tone, 1, 1, page)
 }
 
 #[cfg(test)]

@@ -29,6 +29,16 @@ pub fn rate(bytes_per_s: f64, digits: Digits) -> String {
     scaled(bytes_per_s, &units, digits)
 }
 
+/// A time in nanoseconds with three digits, or a dash.
+pub fn precise_time(ns: impl Into<Option<f64>>) -> String {
+    or_absent(ns.into(), |ns| time(ns, Digits::Three))
+}
+
+/// A rate in bytes a second with three digits, or a dash.
+pub fn precise_rate(bytes_per_s: impl Into<Option<f64>>) -> String {
+    or_absent(bytes_per_s.into(), |rate| self::rate(rate, Digits::Three))
+}
+
 /// A size in powers of 1000, as devices are sold: `500 GB`.
 pub fn decimal_size(bytes: f64, digits: Digits) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
@@ -113,6 +123,7 @@ mod tests {
 
     #[test]
     fn absent_is_a_dash() {
-        assert_eq!(or_absent(None, |v: f64| time(v, Digits::Two)), "-");
+        assert_eq!(precise_time(None), "-");
+        assert_eq!(precise_rate(29.44e9), "29.4 GB/s");
     }
 }

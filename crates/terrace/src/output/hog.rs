@@ -3,7 +3,7 @@
 //! Pure. The page shows the largest losers; the JSON has up to a thousand.
 
 use super::Report;
-use super::figure::{self, Digits, or_absent};
+use super::figure::{self, or_absent};
 use super::prose::PageText;
 use super::table::Table;
 use measure::pressure::{self, HogPlan, MemoryLoss};
@@ -74,7 +74,7 @@ fn done(report: &pressure::HogReport) -> String {
     format!(
         "{ended}; {} were touched in {}. The machine wrote {swapped} to swap meanwhile, theirs included.",
         Bytes(report.touched_bytes),
-        figure::time(report.elapsed_ns as f64, Digits::Three),
+        figure::precise_time(report.elapsed_ns as f64),
     )
 }
 

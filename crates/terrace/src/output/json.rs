@@ -4,6 +4,8 @@
 //! field changes its meaning or goes; fields may be added without that.
 
 use super::clean;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
 use model::machine::MachineFacts;
 use serde::Serialize;
 
@@ -52,13 +54,8 @@ pub fn word(value: &impl Serialize) -> String {
 }
 
 /// `value` as indented JSON with a line end, without characters that a terminal obeys.
-pub fn render(value: &impl Serialize) -> crate::error::Result<String> {
-    serde_json::to_string_pretty(value).map(|text| clean::json(&text).into_owned() + "\n").map_err(
-        |error| {
-            crate::error::Error::new(
-                crate::exit::Exit::Partial,
-                format!("cannot write JSON: {error}"),
-            )
-        },
-    )
+pub fn render(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::new(Exit::Partial, format!("cannot write JSON: {error}")))?;
+    Ok(clean::json(&text).into_owned() + "\n")
 }

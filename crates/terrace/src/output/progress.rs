@@ -4,7 +4,7 @@
 //! itself: a thread that redraws it would wake in the midst of the trials that it reports on.
 
 use super::clean::escaped;
-use super::figure::{self, Digits};
+use super::figure;
 use model::progress::{Control, ProgressUnit};
 use model::{Bytes, Progress as Amount};
 use std::io::{IsTerminal, Write};
@@ -70,7 +70,7 @@ fn describe(amount: Amount<'_>, elapsed: Duration) -> String {
     match amount.unit {
         ProgressUnit::Bytes => {
             let rate = amount.done as f64 / elapsed.as_secs_f64().max(1e-9);
-            let speed = figure::rate(rate, Digits::Three);
+            let speed = figure::precise_rate(rate);
             let amount = of_total(|bytes| Bytes(bytes).to_string());
             format!("{amount}, {speed}, Ctrl-C ends it")
         }

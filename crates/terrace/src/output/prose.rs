@@ -74,23 +74,39 @@ impl PageText {
     }
 }
 
+/// `text` behind `indent` spaces, its further lines behind `hang`, with a line end.
+pub fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let room = page.width.saturating_sub(1 + indent);
+    let margin = " ".repeat(indent);
+    let lines = wrap(text, room, hang - indent).replace('\n', &format!("\n{margin}"));
+    format!("{margin}{}\n", painted_lines(page, tone, &lines))
+}
+
 /// A sentence on lines of its own behind one space, each further line behind `hang` spaces.
 pub fn sentence(page: Page, tone: Tone, text: &str, hang: usize) -> String {
     let lines = wrap(text, page.width.saturating_sub(1), hang);
     format!(" {}\n", painted_lines(page, tone, &lines))
 }
 
-/// `a, b (reason)` for each reason of `items`, which are pairs of reason and name.
-pub fn by_reason<'a>(items: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (reason, name) in items {
-        match groups.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(name),
-            None => groups.push((reason, vec![name])),
+/// The values of each key, in the order in which the keys came first.
+pub fn grouped<K: PartialEq, V>(items: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in items {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
         }
     }
-    let line = |(reason, names): &(&str, Vec<&str>)| format!("{} ({reason})", names.join(", "));
-    groups.iter().map(line).collect()
+    groups
+}
+
+/// `a, b (reason)` for each reason of `items`, which are pairs of reason and name.
+pub fn by_reason<'a>(items: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let groups = grouped(items).into_iter();
+    groups.map(|(reason, names)| format!("{} ({reason})", names.join(", "))).collect()
 }
 
 /// `text` up to the end of its first sentence; a full stop in parentheses ends none.
@@ -132,10 +148,10 @@ pub fn commands_tied(text: &str) -> String {
 /// The number of a piece of evidence with its unit: `25.2 s`, `1.7 GiB`, `6480`.
 pub fn value(piece: &Evidence) -> String {
     match piece.unit.as_str() {
-        "ns" => figure::time(piece.value, Digits::Three),
-        "bytes_per_s" => figure::rate(piece.value, Digits::Three),
+        "ns" => figure::precise_time(piece.value),
+        "bytes_per_s" => figure::precise_rate(piece.value),
         "bytes" if piece.value >= 0.0 => figure::binary_size(piece.value as u64, Digits::Three),
-        "s" => figure::time(piece.value * 1e9, Digits::Three),
+        "s" => figure::precise_time(piece.value * 1e9),
         "ratio" | "count" => figure::number(piece.value, Digits::Three),
         other => format!("{} {other}", figure::number(piece.value, Digits::Three)),
     }

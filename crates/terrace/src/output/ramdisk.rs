@@ -2,7 +2,7 @@
 //! remedies with what they gained here, and what cannot be seen. Pure.
 
 use super::Report;
-use super::figure::{self, Digits, or_absent};
+use super::figure::{self, or_absent, precise_time};
 use super::prose::{self, PageText};
 use super::report::interrupted_after;
 use super::table::Table;
@@ -56,7 +56,6 @@ impl Report for RamdiskAnswer {
 }
 
 fn passes(seen: &RamDiskObservation, usual_ns: Option<f64>) -> Table<&Pass> {
-    let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
     let slow = |pass: &Pass| {
         let usual_ns = usual_ns.filter(|_| pass.touches > 0);
         or_absent(usual_ns.map(|usual| pass.share_from(usual * SLOW)), figure::percent)
@@ -65,11 +64,11 @@ fn passes(seen: &RamDiskObservation, usual_ns: Option<f64>) -> Table<&Pass> {
     Table::of(&seen.passes)
         .words("written", 0, |pass| words(pass.round))
         .numbers("size", 2, |pass| Bytes(pass.bytes).to_string())
-        .numbers("a page", 0, |pass| time(pass.mean_ns()))
-        .numbers("p50", 3, |pass| time(pass.p50_ns))
-        .numbers("p99", 1, |pass| time(pass.p99_ns))
+        .numbers("a page", 0, |pass| precise_time(pass.mean_ns()))
+        .numbers("p50", 3, |pass| precise_time(pass.p50_ns))
+        .numbers("p99", 1, |pass| precise_time(pass.p99_ns))
         .numbers("slow", 0, slow)
-        .numbers("in all", 0, |pass| time(in_all(pass)))
+        .numbers("in all", 0, |pass| precise_time(in_all(pass)))
 }
 
 fn words(round: Round) -> &'static str {
@@ -109,7 +108,6 @@ fn cleared(judged: &RamDiskVerdict) -> Option<String> {
 /// What a remedy gained: "Measured: with huge pages, 0.6 us a page (0.5 us to 0.7 us in 5 runs);
 /// 3 us before (..): it helps."
 fn measured(tried: &TriedRemedy) -> String {
-    let time = |ns| figure::time(ns, Digits::Three);
     let range = |range: Option<RunRange>| {
         let Some(range) = range else {
             return String::new();
@@ -118,7 +116,7 @@ fn measured(tried: &TriedRemedy) -> String {
             1 => "one run with that noise".to_owned(),
             runs => format!("{runs} runs"),
         };
-        format!(" ({} to {}, {runs})", time(range.low_ns), time(range.high_ns))
+        format!(" ({} to {}, {runs})", precise_time(range.low_ns), precise_time(range.high_ns))
     };
     let verdict = match (tried.effect, tried.after_range) {
         (Effect::Helps, _) => "it helps",
@@ -129,9 +127,9 @@ fn measured(tried: &TriedRemedy) -> String {
     format!(
         "Measured: with {}, {} a page{}; {}{} before: {verdict}.",
         tried.what,
-        time(tried.after_ns),
+        precise_time(tried.after_ns),
         range(tried.after_range),
-        time(tried.before_ns),
+        precise_time(tried.before_ns),
         range(tried.before_range),
     )
 }

@@ -84,7 +84,7 @@ pub fn interrupted_after(done: &str, is_interrupted: bool) -> Option<String> {
 /// The processor alone, beside every figure of memory: is it the memory or the processor?
 fn control_note(out: &mut PageText, step_ns: &Option<Estimate>) {
     if let Some(step) = step_ns {
-        let time = figure::time(step.median, Digits::Three);
+        let time = figure::precise_time(step.median);
         out.note(&format!(
             "the processor alone, in the same run: {time} a step of the fractal control"
         ));

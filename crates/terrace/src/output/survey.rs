@@ -84,7 +84,7 @@ fn header(survey: &Survey, page: Page) -> String {
 fn hardware(survey: &Survey, page: Page) -> String {
     let machine = &survey.machine;
     let control = survey.control_step_ns.as_ref().map(|step| {
-        let time = figure::time(step.median, Digits::Three);
+        let time = figure::precise_time(step.median);
         tied(&format!("fractal control {time} a step"))
     });
     let kernel = machine.kernel.as_ref().map(|it| format!("Linux {it}"));

@@ -23,21 +23,19 @@ pub struct Page {
 impl Page {
     /// The page that `target` offers, given what was asked for by `--color`.
     pub fn of(target: &OutputTarget, color: When) -> Self {
-        let terminal = matches!(target, OutputTarget::Standard) && std::io::stdout().is_terminal();
-        Self {
-            width: width(terminal, std::io::stdout()),
-            style: Style::new(wants_colour(color, terminal)),
-        }
+        let is_standard = matches!(target, OutputTarget::Standard);
+        Self::on(std::io::stdout(), is_standard && std::io::stdout().is_terminal(), color)
     }
 
     /// The page that standard error offers: where a verdict goes when standard output belongs
     /// to somebody else.
     pub fn on_standard_error(color: When) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        Self {
-            width: width(terminal, std::io::stderr()),
-            style: Style::new(wants_colour(color, terminal)),
-        }
+        Self::on(std::io::stderr(), std::io::stderr().is_terminal(), color)
+    }
+
+    fn on(stream: impl AsFd, terminal: bool, color: When) -> Self {
+        let style = Style::new(wants_colour(color, terminal));
+        Self { width: width(terminal, stream), style }
     }
 
     /// A page of `width` columns without colour.

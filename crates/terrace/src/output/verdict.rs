@@ -19,10 +19,10 @@ pub use repeats::{Repeat, median_of, repeats};
 use super::Page;
 use super::clean::spaced;
 use super::figure;
-use super::prose::{long_time, painted_lines};
+use super::prose::{indented, long_time};
 use super::style::Tone;
 use super::survey::Detail;
-use super::table::{length, tied, wrap};
+use super::table::{length, tied};
 use model::Grade;
 use model::explanation::{Explanation, Slice, TimeSlice, short_words};
 
@@ -246,17 +246,6 @@ fn cost(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> Stri
 /// `text` below the margin, wrapped, with a line end; nothing for nothing.
 fn paragraph(text: &str, tone: Tone, page: Page) -> String {
     indented(text, tone, 1, 5, page)
-}
-
-/// `text` behind `indent` spaces, its further lines behind `hang`, with a line end.
-fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-    let room = page.width.saturating_sub(1 + indent);
-    let margin = " ".repeat(indent);
-    let lines = wrap(text, room, hang - indent).replace('\n', &format!("\n{margin}"));
-    format!("{margin}{}\n", painted_lines(page, tone, &lines))
 }
 
 /// `text` in at most `room` columns, its end cut off.

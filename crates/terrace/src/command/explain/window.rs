@@ -4,8 +4,8 @@
 //! during the recording. A recording of several days, or one whose clock was set back, has it
 //! several times; the last one counts, because a flight recorder is asked about recent events.
 
-use crate::args::explain::ExplainArgs;
-use crate::args::moment::Moment;
+use crate::args::recordings::ExplainArgs;
+use crate::args::value::Moment;
 use crate::error::{Error, Result};
 use explain::recording::Window;
 use model::recording::{ClockSet, Facts, Recording};
@@ -154,7 +154,7 @@ fn nanoseconds(duration: Duration) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::moment;
+    use crate::args::value;
     use model::recording::{RecordingOutcome, Span};
     use record::capture::{self, CommandPlan, DayClock, RecordOptions};
     use std::result::Result;
@@ -194,7 +194,7 @@ mod tests {
         to: &str,
         at: &str,
     ) -> Result<(f64, f64), String> {
-        let moment = |text: &str| (!text.is_empty()).then(|| moment::parse(text).unwrap());
+        let moment = |text: &str| (!text.is_empty()).then(|| value::moment(text).unwrap());
         let args = ExplainArgs { from: moment(from), to: moment(to), at: moment(at), ..all() };
         let window = of(&args, recording).map_err(|error| error.to_string())?;
         let seconds = |ns: Option<u64>| ns.map_or(-1.0, |ns| ns as f64 / 1e9);

@@ -1,15 +1,22 @@
-//! The input of the rules of `explain`, from what the probes returned. Pure: devices, RAM disks,
-//! caches, swap and the processor's load are passed on as they are.
+//! The input of the rules of `explain`, and the points of the page's pictures, from what the probes
+//! returned. Pure: devices, RAM disks, caches, swap and the processor's load are passed on as they
+//! are; points are sorted into curves, none is computed and none is measured for a picture.
 
 use super::run::{SurveyResults, SurveyedMachine};
 use super::tiers;
+use crate::output::prose::grouped;
 use explain::observed::{
     CopySeen, FaultKind, FaultsSeen, NoiseSeen, Observed, PagesSeen, Recooled, SwapSeen,
     TranslationSeen,
 };
 use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
+use measure::memory::PageKind;
+use measure::memory::latency::LatencyReport;
 use measure::memory::levels::LevelReport;
 use model::Tier;
+use model::curves::{
+    CopyCurve, CopyPoint, Curves, DeviceRates, FaultHistogram, LatencyCurve, LatencyPoint,
+};
 use model::machine::MachineFacts;
 use model::probe::RamDiskReport;
 
@@ -146,4 +153,74 @@ fn noise(seen: &SurveyResults, tiers: &[Tier]) -> Vec<NoiseSeen> {
         }
     }
     noise
+}
+
+/// Every curve that `seen` has points of.
+pub fn curves(seen: &SurveyResults) -> Curves {
+    let ladder = seen.ladder.as_ref();
+    Curves {
+        copies: copies(seen),
+        latencies: latencies(&[ladder, seen.translation.as_ref()]),
+        caches: ladder.map_or_else(Vec::new, |ladder| ladder.caches.clone()),
+        faults: fault_histograms(seen),
+        devices: seen
+            .devices
+            .iter()
+            .map(|report| DeviceRates {
+                tier: report.tier.clone(),
+                reads: report.reads.clone(),
+                writes: report.writes.clone(),
+            })
+            .collect(),
+    }
+}
+
+/// A copy goes from one half of a level's size to the other.
+fn copies(seen: &SurveyResults) -> Vec<CopyCurve> {
+    let copies = seen.levels.iter().flat_map(|level| {
+        level.copies.iter().map(|reached| {
+            let bytes_per_s = reached.bytes_per_s.clone();
+            (reached.method.clone(), CopyPoint { size_bytes: level.size_bytes / 2, bytes_per_s })
+        })
+    });
+    let curves = grouped(copies).into_iter();
+    curves.map(|(method, points)| CopyCurve { method, points }).collect()
+}
+
+/// The ladder, and the one size at which both kinds of pages were measured for longer: its
+/// points stand in for the ladder's.
+fn latencies(reports: &[Option<&LatencyReport>]) -> Vec<LatencyCurve> {
+    let rows = reports.iter().flatten().flat_map(|report| &report.rows);
+    let curve = |pages: PageKind| {
+        let mut points: Vec<LatencyPoint> = Vec::new();
+        for row in rows.clone().filter(|row| row.pages == pages) {
+            let Some(load_ns) = row.load_ns.clone() else {
+                continue;
+            };
+            points.retain(|point| point.size_bytes != row.size_bytes);
+            points.push(LatencyPoint {
+                size_bytes: row.size_bytes,
+                load_ns,
+                noisy: row.noisy.clone(),
+            });
+        }
+        LatencyCurve { pages: pages.to_string(), points }
+    };
+    [PageKind::Transparent, PageKind::Base]
+        .map(curve)
+        .into_iter()
+        .filter(|curve| !curve.points.is_empty())
+        .collect()
+}
+
+fn fault_histograms(seen: &SurveyResults) -> Vec<FaultHistogram> {
+    let series = seen.faults.iter().flat_map(|report| &report.series);
+    series
+        .map(|series| FaultHistogram {
+            pages: series.way.name().to_owned(),
+            phase: series.phase.name().to_owned(),
+            touch_bytes: series.touch_bytes,
+            bars: series.bars.clone(),
+        })
+        .collect()
 }

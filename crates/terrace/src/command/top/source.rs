@@ -1,8 +1,8 @@
 //! What is looked at: this machine, a recording that is being written, or one that is whole.
 //! The picture does not know which, but for whether more will come.
 
-use crate::args::top::TopArgs;
-use crate::command::{must_exist, record_options, recording};
+use crate::args::recordings::TopArgs;
+use crate::command::{must_exist, open_recording, record_options};
 use crate::error::Result;
 use model::recording::Recording;
 use record::capture::{Keep, Live};
@@ -47,7 +47,7 @@ impl TopSource {
     fn file(path: &Path) -> Result<Self> {
         must_exist(path)?;
         if path.is_dir() {
-            return Ok(Self::Whole(Box::new(recording::open(path)?)));
+            return Ok(Self::Whole(Box::new(open_recording(path)?)));
         }
         let mut follower = Follower::open(path)?;
         follower.advance();

@@ -266,9 +266,8 @@ fn as_fast(ratio: &Ratio) -> String {
 }
 
 fn loads(outcome: &MemoryCopyOutcome) -> Table<&Load> {
-    let time = |ns: &Option<Estimate>| {
-        with_error(ns.as_ref(), |ns| figure::time(ns.median, Digits::Three))
-    };
+    let time =
+        |ns: &Option<Estimate>| with_error(ns.as_ref(), |ns| figure::precise_time(ns.median));
     Table::of(&outcome.loads)
         .words("buffer", 0, |load| Bytes(load.size_bytes).to_string())
         .numbers("4 KiB pages", 0, |load| time(&load.base_ns))

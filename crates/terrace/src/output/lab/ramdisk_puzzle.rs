@@ -1,7 +1,7 @@
 //! The page of `ramdisk-puzzle`: what the original's figures can say, size by size beside today's,
 //! and what was slow here and why. Pure.
 
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{self, Digits, or_absent, precise_rate, precise_time};
 use crate::output::prose::PageText;
 use crate::output::report::interrupted;
 use crate::output::table::Table;
@@ -93,7 +93,7 @@ fn sizes<'e>(experiment: &'e Experiment, outcome: &RamDiskPuzzleOutcome) -> Tabl
 
 /// Its time, and for how much of it where it was cut short.
 fn time(one: &Written) -> String {
-    let time = figure::time(one.ns as f64, Digits::Three);
+    let time = precise_time(one.ns as f64);
     if one.bytes < one.seen.asked_bytes { format!("{time} for {}", Bytes(one.bytes)) } else { time }
 }
 
@@ -117,17 +117,14 @@ const PLACE_TITLES: [&str; 5] = ["min", "mean", "max", "written, slowest", "read
 
 /// Today's figures, and below each place the published ones.
 fn places(experiment: &Experiment, outcome: &RamDiskPuzzleOutcome) -> Vec<(String, [String; 5])> {
-    let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
     let rows = |one: &Requests| {
         let runs = || outcome.repeats.iter().filter(|run| run.place == one.place);
-        let slowest = |rates: &mut dyn Iterator<Item = f64>| {
-            let slowest = rates.min_by(f64::total_cmp);
-            or_absent(slowest, |rate| figure::rate(rate, Digits::Three))
-        };
+        let slowest =
+            |rates: &mut dyn Iterator<Item = f64>| precise_rate(rates.min_by(f64::total_cmp));
         let now = [
-            time(one.min_ns),
-            time(one.mean_ns),
-            time(one.max_ns),
+            precise_time(one.min_ns),
+            precise_time(one.mean_ns),
+            precise_time(one.max_ns),
             slowest(&mut runs().filter_map(|run| run.write_bytes_per_s)),
             slowest(&mut runs().filter_map(|run| run.read_bytes_per_s)),
         ];

@@ -3,7 +3,7 @@
 
 use super::{PageText, Report, interrupted, trials_note};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits};
+use crate::output::figure::{plus_minus, precise_time};
 use measure::compute::ComputeReport;
 
 impl Report for ComputeReport {
@@ -11,15 +11,14 @@ impl Report for ComputeReport {
     const SCHEMA: &'static str = "terrace.measure.compute/1";
 
     fn write_page(&self, out: &mut PageText) {
-        let time = |ns: f64| figure::time(ns, Digits::Three);
         out.heading("terrace measure compute: Mandelbrot steps, each waiting for the last");
         out.sentence(&format!(
             "{} a step (best {}, +- {}); {} steps take {}",
-            time(self.step_ns.median),
-            time(self.step_ns.best),
-            figure::plus_minus(&self.step_ns),
+            precise_time(self.step_ns.median),
+            precise_time(self.step_ns.best),
+            plus_minus(&self.step_ns),
             self.iterations,
-            time(self.seconds * 1e9),
+            precise_time(self.seconds * 1e9),
         ));
         let of_2001 = self.seconds_2001.map(|s| format!("{s:.3}")).join(", ");
         out.sentence(&format!("In 2001, at 648 MHz: {of_2001} s for 100000000 steps"));

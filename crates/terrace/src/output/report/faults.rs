@@ -3,7 +3,7 @@
 
 use super::{PageText, Report, control_note, histogram, interrupted, left_out_note, trials_note};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{or_absent, percent, precise_rate, precise_time};
 use crate::output::table::Table;
 use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use model::Bytes;
@@ -58,30 +58,28 @@ impl Report for FaultReport {
 }
 
 fn table(report: &FaultReport) -> Table<&FaultSeries> {
-    let time = |ns: Option<f64>| or_absent(ns, |ns| figure::time(ns, Digits::Three));
     Table::of(&report.series)
         .words("way", 0, |series| series.way.name())
         .words("when", 0, |series| when(series.phase, report.waited_s))
         .numbers("touch", 4, |series| Bytes(series.touch_bytes).to_string())
-        .numbers("p50", 0, |series| time(series.p50_ns))
-        .numbers("p90", 3, |series| time(series.p90_ns))
-        .numbers("p99", 1, |series| time(series.p99_ns))
-        .numbers("max", 2, |series| time(series.max_ns))
-        .numbers("made resident", 0, |series| figure::rate(series.bytes_per_s, Digits::Three))
+        .numbers("p50", 0, |series| precise_time(series.p50_ns))
+        .numbers("p90", 3, |series| precise_time(series.p90_ns))
+        .numbers("p99", 1, |series| precise_time(series.p99_ns))
+        .numbers("max", 2, |series| precise_time(series.max_ns))
+        .numbers("made resident", 0, |series| precise_rate(series.bytes_per_s))
         .numbers("faults", 5, |series| or_absent(series.faults, |faults| faults.to_string()))
 }
 
 /// The second mode, where there is one.
 fn modes(series: &FaultSeries) -> Option<String> {
     let modes = series.modes.as_ref()?;
-    let time = |ns: f64| figure::time(ns, Digits::Three);
     Some(format!(
         "{} {}: two modes, {} and {}; the slow one has {} of the touches",
         series.way.name(),
         when(series.phase, 0.0),
-        time(modes.fast_ns),
-        time(modes.slow_ns),
-        figure::percent(modes.slow_share),
+        precise_time(modes.fast_ns),
+        precise_time(modes.slow_ns),
+        percent(modes.slow_share),
     ))
 }
 

@@ -3,7 +3,7 @@
 
 use super::{PageText, Report, histogram, interrupted};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{self, Digits, precise_rate, precise_time};
 use crate::output::json::word;
 use measure::storage::iolat::EndReason;
 use measure::storage::latency::RequestLatency;
@@ -94,7 +94,7 @@ pub(super) fn latency_lines(out: &mut PageText, latency: &RequestLatency) {
     let moments = [it.min_ns, it.mean_ns, it.max_ns, it.deviation_ns];
     let percentiles = [it.p50_ns, it.p90_ns, it.p99_ns, it.p99_9_ns];
     for (names, times) in [("min/avg/max/mdev", moments), ("p50/p90/p99/p99.9", percentiles)] {
-        out.sentence(&format!("{names} = {}", times.map(time).join(" / ")));
+        out.sentence(&format!("{names} = {}", times.map(precise_time).join(" / ")));
     }
 }
 
@@ -109,13 +109,13 @@ pub(super) fn rates(
     let counted = format!(
         "{requests} requests over {} in {}",
         Bytes(region_bytes),
-        figure::time(wall_s * 1e9, Digits::Three),
+        precise_time(wall_s * 1e9),
     );
     match per_s {
         Some((requests_per_s, bytes_per_s)) => format!(
             "{counted}, {} a second, {}",
             figure::number(requests_per_s, Digits::Three),
-            figure::rate(bytes_per_s, Digits::Three)
+            precise_rate(bytes_per_s)
         ),
         None => counted,
     }
@@ -123,13 +123,9 @@ pub(super) fn rates(
 
 /// The first requests, which are in none of the other figures.
 fn warm_up(first_ns: &[u64]) -> Option<String> {
-    let times = first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| time(Some(ns as f64)));
+    let times = first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| precise_time(ns as f64));
     let first: Vec<String> = times.collect();
     (!first.is_empty()).then(|| format!("not counted, to warm up: {}", first.join(", ")))
-}
-
-fn time(ns: Option<f64>) -> String {
-    or_absent(ns, |ns| figure::time(ns, Digits::Three))
 }
 
 /// `served by the device: 1000 of 1000 requests reached vda`.

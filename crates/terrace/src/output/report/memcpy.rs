@@ -6,7 +6,7 @@
 
 use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{or_absent, percent, plus_minus, precise_rate};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table};
 use measure::memory::copy::{CopyReport, CopyRow, Winner};
@@ -101,12 +101,12 @@ fn matrix<'r>(operation: &str, rows: &[&'r CopyRow], sizes: &[u64]) -> Table<&'r
             let row = of(method, size);
             let noisy = row.is_some_and(|row| row.noisy.is_some());
             let median = row.and_then(|row| row.bytes_per_s.as_ref()).map(|rate| rate.median);
-            Cell::toned(rate(median), if noisy { Tone::Warn } else { Tone::Plain })
+            Cell::toned(precise_rate(median), if noisy { Tone::Warn } else { Tone::Plain })
         });
     }
     let largest = sizes.last().copied().unwrap_or(0);
     table.numbers(&format!("bus traffic at {}", Bytes(largest)), u8::MAX, |method| {
-        rate(of(method, largest).and_then(|row| row.bus_bytes_per_s))
+        precise_rate(of(method, largest).and_then(|row| row.bus_bytes_per_s))
     })
 }
 
@@ -114,7 +114,7 @@ fn matrix<'r>(operation: &str, rows: &[&'r CopyRow], sizes: &[u64]) -> Table<&'r
 fn detail<'r>(operation: &str, rows: &[&'r CopyRow]) -> Table<&'r CopyRow> {
     let toned = |row: &CopyRow, of: fn(&Estimate) -> f64| {
         let tone = if row.noisy.is_some() { Tone::Warn } else { Tone::Plain };
-        Cell::toned(rate(row.bytes_per_s.as_ref().map(of)), tone)
+        Cell::toned(precise_rate(row.bytes_per_s.as_ref().map(of)), tone)
     };
     let of =
         |row: &CopyRow, shown: fn(&Estimate) -> String| or_absent(row.bytes_per_s.as_ref(), shown);
@@ -122,21 +122,17 @@ fn detail<'r>(operation: &str, rows: &[&'r CopyRow]) -> Table<&'r CopyRow> {
         .words(operation, 0, |row| row.method.as_str())
         .numbers("median", 0, |row| toned(row, |rate| rate.median))
         .numbers("best", 1, |row| toned(row, |rate| rate.best))
-        .numbers("+-", 2, |row| of(row, figure::plus_minus))
-        .numbers("spread", 5, |row| of(row, |rate| or_absent(rate.spread, figure::percent)))
+        .numbers("+-", 2, |row| of(row, plus_minus))
+        .numbers("spread", 5, |row| of(row, |rate| or_absent(rate.spread, percent)))
         .numbers("trials", 3, |row| of(row, |rate| rate.trials.to_string()))
         .numbers("discarded", 4, |row| of(row, |rate| rate.discarded.to_string()))
-        .numbers("bus traffic", 1, |row| rate(row.bus_bytes_per_s))
-}
-
-fn rate(bytes_per_s: Option<f64>) -> String {
-    or_absent(bytes_per_s, |rate| figure::rate(rate, Digits::Three))
+        .numbers("bus traffic", 1, |row| precise_rate(row.bus_bytes_per_s))
 }
 
 /// `256 MiB copy: rep-movsb wins with 18.7 GB/s, 1.47x of glibc 2.36`.
 fn won(winner: &Winner, report: &CopyReport) -> String {
     let libc = report.libc.as_deref().unwrap_or("the C library");
-    let rate = figure::rate(winner.bytes_per_s, Digits::Three);
+    let rate = precise_rate(winner.bytes_per_s);
     let over = match winner.over_libc {
         Some(ratio) if ratio <= 1.0 => format!(", nothing beats {libc}"),
         Some(ratio) if winner.proven => format!(", {ratio:.2}x {libc}"),

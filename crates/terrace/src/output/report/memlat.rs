@@ -5,12 +5,11 @@
 
 use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{or_absent, percent, precise_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table};
 use measure::memory::PageKind;
 use measure::memory::latency::{LatencyReport, LatencyRow, Translation};
-use model::knee::Edge;
 use model::probe::CacheLevel;
 use model::{Bytes, ChaseOrder};
 
@@ -72,7 +71,7 @@ fn curves(report: &LatencyReport) -> Table<u64> {
             let row = report.rows.iter().find(is_it);
             let load = row.and_then(|row| row.load_ns.as_ref());
             let noisy = row.is_some_and(|row| row.noisy.is_some());
-            let shown = or_absent(load, |load| figure::time(load.median, Digits::Three));
+            let shown = precise_time(load.map(|load| load.median));
             Cell::toned(shown, if noisy { Tone::Warn } else { Tone::Plain })
         };
         table = table.numbers(&format!("{} {}", pages.name(), order.name()), 0, cell);
@@ -82,11 +81,10 @@ fn curves(report: &LatencyReport) -> Table<u64> {
 
 fn caches(report: &LatencyReport) -> Table<&CacheLevel> {
     let size = |bytes: Option<u64>| or_absent(bytes, |bytes| Bytes(bytes).to_string());
-    let load = |edge: Edge| figure::time(edge.below_ns, Digits::Three);
     Table::of(&report.caches)
         .words("cache", 0, |cache| format!("L{}", cache.level))
         .numbers("found", 0, found)
-        .numbers("load", 0, |cache| or_absent(cache.measured, load))
+        .numbers("load", 0, |cache| precise_time(cache.measured.map(|edge| edge.below_ns)))
         .numbers("sysfs", 1, |cache| size(cache.sysfs_bytes))
         .numbers("CPUID", 1, |cache| size(cache.cpuid_bytes))
         .numbers("libc", 1, |cache| size(cache.libc_bytes))
@@ -101,9 +99,9 @@ fn found(cache: &CacheLevel) -> String {
 }
 
 fn walk(split: &Translation) -> String {
-    let time = |ns: f64| figure::time(ns.max(0.0), Digits::Three);
+    let time = |ns: f64| precise_time(ns.max(0.0));
     let backed = match split.huge_share {
-        Some(share) => format!("huge pages back {}", figure::percent(share)),
+        Some(share) => format!("huge pages back {}", percent(share)),
         None => "not verified in smaps".to_owned(),
     };
     format!(

@@ -4,7 +4,7 @@
 use super::iolat::{latency_lines, place, rates, served};
 use super::{PageText, Report, histogram, interrupted};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits};
+use crate::output::figure;
 use crate::output::json::word;
 use measure::storage::{RandomReport, Served, TargetFacts, TargetKind};
 use model::Bytes;
@@ -45,9 +45,9 @@ impl Report for RandomResult {
         ));
         latency_lines(out, &random.latency);
         out.sentences(
-            random.cpu_ns_per_request.map(|ns| {
-                format!("{} of processor time a request", figure::time(ns, Digits::Three))
-            }),
+            random
+                .cpu_ns_per_request
+                .map(|ns| format!("{} of processor time a request", figure::precise_time(ns))),
         );
         out.sentence(&served(&self.served));
         out.notes(&self.notes);

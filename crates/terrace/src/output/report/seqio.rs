@@ -4,7 +4,7 @@
 use super::iolat::place;
 use super::{PageText, Report, interrupted};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, or_absent};
+use crate::output::figure::{or_absent, precise_rate, precise_time};
 use crate::output::json::word;
 use crate::output::table::Table;
 use measure::storage::{PhaseName, SeqPhase, SeqReport};
@@ -28,9 +28,10 @@ impl Report for SeqReport {
             place(&self.target),
         ));
         out.table(&table(&self.phases), 1);
-        out.sentences(self.durable_bytes_per_s.map(|rate| {
-            format!("durable, write and sync together: {}", figure::rate(rate, Digits::Three))
-        }));
+        out.sentences(
+            self.durable_bytes_per_s
+                .map(|rate| format!("durable, write and sync together: {}", precise_rate(rate))),
+        );
         out.notes(
             self.phases.iter().map(|phase| format!("{}: {}", name(phase), phase.served.reason)),
         );
@@ -70,12 +71,11 @@ impl Report for SeqReport {
 }
 
 fn table(phases: &[SeqPhase]) -> Table<&SeqPhase> {
-    let rate = |rate: Option<f64>| or_absent(rate, |rate| figure::rate(rate, Digits::Three));
-    let time = |s: f64| figure::time(s * 1e9, Digits::Three);
+    let time = |s: f64| precise_time(s * 1e9);
     Table::of(phases)
         .words("phase", 0, name)
-        .numbers("rate", 0, |phase| rate(phase.bytes_per_s))
-        .numbers("slowest 0.1 s", 3, |phase| rate(slowest(phase)))
+        .numbers("rate", 0, |phase| precise_rate(phase.bytes_per_s))
+        .numbers("slowest 0.1 s", 3, |phase| precise_rate(slowest(phase)))
         .numbers("bytes", 1, |phase| Bytes(phase.bytes).to_string())
         .numbers("time", 1, |phase| time(phase.wall_s))
         .numbers("CPU time", 2, |phase| or_absent(phase.cpu_s, time))

@@ -81,11 +81,17 @@ fn below(cause: &Cause, width: usize) -> Vec<Toned> {
     lines
 }
 
+/// `text` on lines of at most `width` columns, the further ones four spaces behind the first.
+pub fn hanging(tone: Tone, text: &str, width: usize) -> impl Iterator<Item = Toned> {
+    let wrapped = wrap(text, width.saturating_sub(2), 4);
+    let lines: Vec<Toned> = wrapped.lines().map(|line| vec![(tone, format!(" {line}"))]).collect();
+    lines.into_iter()
+}
+
 /// `Not to blame: swap 0, steal 0.2 %`: as many as fit in so many lines.
 pub fn cleared(explanation: &Explanation, width: usize, room: usize) -> Vec<Toned> {
     let lines = |shown: usize| -> Vec<Toned> {
-        let wrapped = wrap(&cleared_words(&explanation.cleared, shown), width.saturating_sub(2), 4);
-        wrapped.lines().map(|line| vec![(Tone::Dim, format!(" {line}"))]).collect()
+        hanging(Tone::Dim, &cleared_words(&explanation.cleared, shown), width).collect()
     };
     let counts = (1..=explanation.cleared.len()).rev();
     let fitting = counts.map(lines).find(|lines| lines.len() <= room);

@@ -1,6 +1,7 @@
 //! The lines around the picture: whose it is, which moment is looked at and what goes on meanwhile,
 //! what an ordinary user cannot see, the keys.
 
+use super::findings::hanging;
 use super::{Glyphs, Scene};
 use crate::output::figure;
 use crate::output::prose::long_time;
@@ -81,9 +82,7 @@ pub fn unseen(explanation: &Explanation, width: usize) -> Vec<Toned> {
         return Vec::new();
     }
     let text = format!("Cannot be seen without root: {}", names.join(", "));
-    let wrapped = wrap(&text, width.saturating_sub(2), 4);
-    let lines = wrapped.lines().take(UNSEEN_LINES);
-    lines.map(|line| vec![(Tone::Unknown, format!(" {line}"))]).collect()
+    hanging(Tone::Unknown, &text, width).take(UNSEEN_LINES).collect()
 }
 
 /// What the keys do, and what cannot be seen with the reasons.
@@ -113,9 +112,7 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
     let doubts = scene.explanation.iter().flat_map(|it| &it.doubts);
     lines.push(Toned::new());
     for text in gaps.chain(doubts.map(|doubt| format!("Doubt: {doubt}"))) {
-        let wrapped = wrap(&text, scene.size.width.saturating_sub(2), 4);
-        let toned = |line| vec![(Tone::Dim, format!(" {line}"))];
-        lines.extend(wrapped.lines().map(toned));
+        lines.extend(hanging(Tone::Dim, &text, scene.size.width));
     }
     lines
 }

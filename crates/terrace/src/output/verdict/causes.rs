@@ -1,9 +1,11 @@
 //! What hurt, which suspects are cleared, and what would help: the numbered part of a verdict.
 //! A brief page has the worst of each and one line of evidence; a detailed one has all.
 
-use super::{continued, indented, nothing, paragraph};
+use super::{continued, nothing, paragraph};
 use crate::output::Page;
-use crate::output::prose::{commands_tied, counted_value, first_sentence, long_time, shown};
+use crate::output::prose::{
+    commands_tied, counted_value, first_sentence, indented, long_time, shown,
+};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::explanation::{Cause, ClearedCause, Explanation};

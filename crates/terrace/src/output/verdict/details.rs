@@ -2,10 +2,10 @@
 //! them, everybody who is not to blame, what could not be seen, and the repairs.
 
 use super::bar;
-use super::{indented, inferred, of_processors, paragraph};
+use super::{inferred, of_processors, paragraph};
 use crate::output::Page;
 use crate::output::figure;
-use crate::output::prose::{commands_tied, count, long_time, shown};
+use crate::output::prose::{commands_tied, count, grouped, indented, long_time, shown};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table};
 use model::Evidence;
@@ -36,10 +36,12 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
     }
     let is_all_seen = explanation.unseen.is_empty();
     text.push_str(&title("Could not be seen", is_all_seen, page));
-    for (names, unseen) in by_reason(&explanation.unseen) {
-        let see = |remedy: &String| format!("; to see it: {}", commands_tied(remedy));
-        let remedy = unseen.remedy.as_ref().map(see).unwrap_or_default();
-        let line = format!("{}: {}{remedy}", names.join(", "), unseen.why);
+    // Those of one reason and remedy together.
+    let reason = |it: &'_ Unseen| (it.why.clone(), it.remedy.clone());
+    let unseen = explanation.unseen.iter().map(|it| (reason(it), it.what.replace('_', " ")));
+    for ((why, remedy), names) in grouped(unseen) {
+        let see = |remedy: String| format!("; to see it: {}", commands_tied(&remedy));
+        let line = format!("{}: {why}{}", names.join(", "), remedy.map(see).unwrap_or_default());
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text.push_str(&title("Repaired", explanation.repairs.is_empty(), page));
@@ -49,22 +51,6 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text
-}
-
-/// What could not be seen, those of one reason and remedy together.
-fn by_reason(all: &[Unseen]) -> Vec<(Vec<String>, &Unseen)> {
-    let mut groups: Vec<(Vec<String>, &Unseen)> = Vec::new();
-    for unseen in all {
-        let name = unseen.what.replace('_', " ");
-        let same = |(_, known): &&mut (Vec<String>, &Unseen)| {
-            known.why == unseen.why && known.remedy == unseen.remedy
-        };
-        match groups.iter_mut().find(same) {
-            Some((names, _)) => names.push(name),
-            None => groups.push((vec![name], unseen)),
-        }
-    }
-    groups
 }
 
 fn title(words: &str, empty: bool, page: Page) -> String {

@@ -1,10 +1,10 @@
 //! The table of repeated runs: how long each took, and how much they disagree.
 //! Spread is the middle half over the median, as everywhere in this program.
 
-use super::{indented, paragraph};
+use super::paragraph;
 use crate::output::Page;
 use crate::output::figure;
-use crate::output::prose::long_time;
+use crate::output::prose::{indented, long_time};
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table};
 use model::statistics;

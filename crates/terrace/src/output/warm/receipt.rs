@@ -133,7 +133,7 @@ fn spared(parts: &[RestoredSource]) -> Option<String> {
         format!(
             "Spares up to {} faults, each a read of about {} by what the disk showed: {}.",
             count(faults),
-            figure::time(ns as f64 / faults as f64, Digits::Three),
+            figure::precise_time(ns as f64 / faults as f64),
             long_time(ns)
         )
     })

@@ -1,8 +1,9 @@
-//! `terrace import`: converts the output of another tool to a recording.
-//! `record` parses it; this file reads the text and writes the recording.
+//! `terrace export`: a recording in a form that other programs read, redacted unless that is
+//! switched off. It goes out piece by piece, so that a recording of a day needs no memory for its
+//! text. `terrace import`: the output of another tool as a recording; `record` parses it.
 
-use super::must_exist;
-use crate::args::import::ImportArgs;
+use super::{must_exist, open_recording};
+use crate::args::recordings::{ExportArgs, ImportArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, OutputTarget};
@@ -10,6 +11,20 @@ use record::export::{Exporter, Trec};
 use record::import::{ImportOptions, MAX_BYTES, form_of, import as import_text};
 use std::io::{self, Read};
 use std::path::Path;
+
+/// Exports a recording.
+///
+/// # Errors
+/// If the recording cannot be read, or the text is not written whole.
+pub fn export(args: &ExportArgs) -> Result<Exit> {
+    let target = OutputTarget::of_redacted(args.output.as_deref(), !args.no_redact)?;
+    let mut recording = open_recording(&args.file)?;
+    if !args.no_redact {
+        record::redact::redact(&mut recording);
+    }
+    target.stream(|sink| Ok(args.to.export(&recording, sink)?))?;
+    Ok(Exit::Done)
+}
 
 /// Imports a text.
 ///
