@@ -284,7 +284,7 @@ pub fn as_ordinary_user(line: &str) -> Option<Command> {
 }
 
 fn demoted(line: &str) -> Command {
-    let mut command = Command::new("setpriv");
+    let mut command = testkit::with_default_signals("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", TERRACE]);
     command.args(words(line));
     command.env_remove("NO_COLOR").env_remove("COLUMNS");
