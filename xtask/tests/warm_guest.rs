@@ -108,7 +108,7 @@ fn what_was_pushed_out_lately_spares_nothing(fact: &Value) {
     let avoided = part["avoided_faults"].as_u64().unwrap();
     assert!(avoided < SET_PAGES / 2, "{fact}");
     let notes = notes(&fact["restored"]);
-    let tells = |note: &&str| note.contains("were in memory still");
+    let tells = |note: &&str| note.contains("were still in memory");
     assert_eq!(notes.into_iter().filter(tells).count(), 1, "{fact}");
 }
 

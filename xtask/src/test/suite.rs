@@ -81,6 +81,8 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
     let build = ["test", "--workspace", "--no-run"];
     let mut programs = workspace::executables(root, &build)?;
     programs.retain(|program| program.is_test);
+    // Cargo names them as they are built, which is another order each time.
+    programs.sort_by(|a, b| a.source.cmp(&b.source));
     let (beside, alone): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| BESIDE.contains(&program.source.as_str()));
     let mut runs = run_beside(root, &beside);
