@@ -1,9 +1,8 @@
-//! Processes and their parents, from /proc, and the members of control groups.
+//! Processes and their parents, from /proc.
 //!
 //! Reading all of /proc costs as much as the machine has processes. If a few processes have no
 //! other children, those few are enough.
 
-use machine::Root;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
@@ -61,27 +60,6 @@ pub(crate) fn state_and_parent(path: &str) -> Option<(u8, u32)> {
     let mut words = rest.split_ascii_whitespace();
     let letter = *words.next()?.as_bytes().first()?;
     Some((letter, words.next()?.parse().ok()?))
-}
-
-/// The processes of a control group and of those below it, of `groups_max` groups at most.
-pub(crate) fn group_members(root: &Root, group: &Path, groups_max: usize) -> Vec<u32> {
-    let mut members = Vec::new();
-    let mut groups = vec![group.to_owned()];
-    let mut seen = 0;
-    while let Some(group) = groups.pop() {
-        let list = root.read(group.join("cgroup.procs")).unwrap_or_default();
-        members.extend(list.lines().filter_map(|line| line.trim().parse::<u32>().ok()));
-        seen += 1;
-        if seen == groups_max {
-            break;
-        }
-        let entries = std::fs::read_dir(root.path(&group)).into_iter().flatten().flatten();
-        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        groups.extend(below.map(|entry| group.join(entry.file_name())));
-    }
-    // A process outside of this PID namespace shows as 0.
-    members.retain(|process| *process != 0);
-    members
 }
 
 /// The entries of a directory that are numbers.

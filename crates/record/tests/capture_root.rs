@@ -71,8 +71,8 @@ fn a_command_that_joins_another_group_is_followed_there() {
     assert!(before > 0 && refused > 0, "{before}, {refused}: the limit was not reached");
     assert_eq!(counted, refused);
     assert_eq!(series("limit_bytes").at(last_sample), Some(LIMIT_BYTES as i64));
-    let moves = recording.spans.iter().filter(|span| span.kind == "group_changed");
-    let moves: Vec<&str> = moves.map(|span| span.text.as_str()).collect();
+    let changes = recording.spans.iter().filter(|span| span.kind == "group_changed");
+    let moves: Vec<&str> = changes.map(|span| span.text.as_str()).collect();
     assert!(moves.len() == 1 && moves[0].contains(&*name), "{moves:?}");
 }
 
@@ -261,8 +261,8 @@ fn a_group_is_watched_until_it_is_gone() {
         Err(need) => return testkit::skip(need),
     };
     let _alone = alone();
-    let mut member = group.command("cat");
-    let mut member = group.spawn(member.stdin(Stdio::piped())).unwrap();
+    let mut cat = group.command("cat");
+    let mut member = group.spawn(cat.stdin(Stdio::piped())).unwrap();
     let stdin = member.stdin.take();
     let path = group.path().to_owned();
     let directory = TempDir::new();

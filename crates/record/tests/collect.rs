@@ -386,8 +386,8 @@ fn a_mixed_host_has_the_best_of_both() {
 
 #[test]
 fn a_tree_sums_its_own_processes_only() {
-    let root = with_process(with_process(with_process(small(), 7, 1), 9, 7), 8, 9);
-    let root = with_process(root, 30, 1);
+    let family = with_process(with_process(with_process(small(), 7, 1), 9, 7), 8, 9);
+    let root = with_process(family, 30, 1);
     let mut watched = Watched::fake(&root, &of_process(7));
     assert_eq!(watched.value("tree.processes"), Some(3), "7, 9, and 8 of 9");
     assert_eq!(watched.value("tree.run_ns"), Some(3_000));
@@ -667,10 +667,9 @@ fn patterns_match_names() {
 fn every_series_is_documented() {
     let patterns = documented();
     let system = Watched::open(&Root::system(), &of_process(std::process::id()));
-    let v1 = v1_host();
-    let v1 = Watched::fake(&v1, &of_process(7));
-    let desktop = FakeRoot::desktop_v2();
-    let desktop = Watched::fake(&desktop, &Scope::default());
+    let (v1_root, desktop_root) = (v1_host(), FakeRoot::desktop_v2());
+    let v1 = Watched::fake(&v1_root, &of_process(7));
+    let desktop = Watched::fake(&desktop_root, &Scope::default());
     for watched in [system, v1, desktop] {
         for schema in watched.registry.schemas() {
             let known = patterns.iter().any(|pattern| matches(pattern, &schema.name));

@@ -33,8 +33,8 @@ fn memory_file_and_ring_tell_the_same() {
     let path = directory.join("a.trec");
     let memory = fill(Writer::new(Vec::new(), &facts()).unwrap());
     let file = fill(FileSink::create(&path, false, &facts()).unwrap());
-    let ring = directory.join("ring");
-    let ring = fill(Ring::open(&ring, u64::MAX, 1 << 30, &facts()).unwrap());
+    let segments = directory.join("ring");
+    let ring = fill(Ring::open(&segments, u64::MAX, 1 << 30, &facts()).unwrap());
     assert_eq!(memory.ticks.len(), 250);
     assert_eq!(memory, file);
     assert_eq!(memory, ring);

@@ -574,8 +574,8 @@ fn a_command_that_is_named_later_counts_from_its_start() {
 /// half.
 #[test]
 fn one_that_sleeps_already_never_counts_as_running() {
-    let sleeper = Killed(Command::new("sleep").arg("600").spawn().unwrap());
-    let sleeper = &sleeper.0;
+    let killed = Killed(Command::new("sleep").arg("600").spawn().unwrap());
+    let sleeper = &killed.0;
     let stat = format!("/proc/{}/stat", sleeper.id());
     let wchan = || std::fs::read_to_string(format!("/proc/{}/wchan", sleeper.id())).unwrap();
     let asleep = || std::fs::read_to_string(&stat).unwrap().contains(") S ");

@@ -6,18 +6,11 @@
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-use super::tree::crate_of;
 use super::{Tree, Violation};
-
-/// Crates that are not free of them yet.
-const NOT_YET: &[&str] = &["lab", "record"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (path, text) in tree.files().filter(|(path, _)| path.ends_with(".rs")) {
-        if crate_of(path).is_none_or(|name| NOT_YET.contains(&name)) {
-            continue;
-        }
         let mut found = Vec::new();
         // What is no Rust has no statements.
         in_block(text.parse().unwrap_or_default(), &mut found);

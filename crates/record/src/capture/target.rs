@@ -7,11 +7,10 @@
 use super::Target;
 use super::sampler::Watched;
 use crate::collect::Scope;
-use crate::process_tree::group_members;
 use crate::tasks::TaskScope;
 use crate::{Error, ErrorKind, Result};
 use machine::mounts::Mount;
-use machine::{Root, mounts};
+use machine::{Root, cgroup, mounts};
 use model::recording::Subject;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -135,7 +134,7 @@ fn command_line(root: &Root, pid: u32) -> Vec<String> {
 }
 
 fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> FoundTarget {
-    let members = group_members(&Root::system(), &directory, MAX_GROUPS);
+    let members = cgroup::members(&directory, MAX_GROUPS);
     let processes = (!members.is_empty()).then_some(members);
     FoundTarget {
         subject: Subject::Group { path, unit },
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(group(&root, Path::new("../memory/app")), None);
         let (path, _) = unit(&root, "db").unwrap();
         assert_eq!(path, "/system.slice/db.service");
-        let members = group_members(&Root::system(), &at("/memory/app"), MAX_GROUPS);
+        let members = cgroup::members(&at("/memory/app"), MAX_GROUPS);
         assert_eq!(members, [7, 8]);
     }
 

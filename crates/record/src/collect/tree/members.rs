@@ -7,8 +7,8 @@
 
 use super::text::{self, FILE_BYTES, Stat};
 use crate::collect::Scope;
-use crate::process_tree::{group_members, numbers};
-use machine::{ProcFile, Root};
+use crate::process_tree::numbers;
+use machine::{ProcFile, Root, cgroup};
 use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -80,7 +80,7 @@ impl ProcessFinder {
             return Vec::new();
         }
         let mut found = match self.rule.group() {
-            Some(group) => group_members(&self.root, group, MAX_GROUPS),
+            Some(group) => cgroup::members(&self.root.path(group), MAX_GROUPS),
             None => Vec::new(),
         };
         if !matches!(self.rule, Rule::Group(_)) {

@@ -33,8 +33,8 @@ fn bytes() -> Vec<u8> {
 fn a_file_that_grows_by_any_step_is_read_as_it_is_whole() {
     let whole = bytes();
     for step in [1, 7, 4_096] {
-        let path = TempDir::new();
-        let path = path.join("x.trec");
+        let directory = TempDir::new();
+        let path = directory.join("x.trec");
         let mut file = File::create(&path).unwrap();
         file.write_all(&whole[..16]).unwrap();
         let mut follower = Follower::open(&path).unwrap();
