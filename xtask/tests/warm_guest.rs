@@ -13,9 +13,11 @@ use std::process::Command;
 use serde_json::Value;
 use testkit::TempDir;
 
-/// The set that is pushed out, and what else of a small program lies in swap with it.
+/// The set that is evicted.
 const SET_PAGES: u64 = (16 << 20) / 4096;
-const PROGRAM_PAGES: u64 = 256;
+/// The most pages of the program itself in swap with it: 309 were seen of `terrace` as the dev
+/// profile builds it, whose data is relocated when it starts.
+const PROGRAM_PAGES: u64 = 512;
 /// What is left free below a group's limit, and the portions that the kernel charges in.
 const MARGIN_BYTES: u64 = 3 << 20;
 
