@@ -24,7 +24,7 @@ fn check(out: &Path) -> Result<()> {
 /// Checks the values of `--out` and `--disk`, as far as they are given.
 ///
 /// # Errors
-/// As [`check`], and `Usage` for a disk that is not a directory.
+/// `Usage` if `out` exists already or another user can change it, or if `disk` is not a directory.
 pub fn check_options(out: Option<&Path>, disk: Option<&Path>) -> Result<()> {
     out.map_or(Ok(()), check)?;
     match disk.filter(|disk| !disk.is_dir()) {
@@ -33,18 +33,18 @@ pub fn check_options(out: Option<&Path>, disk: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Makes it.
+/// Makes the directory `out`.
 ///
 /// # Errors
-/// As [`check`], and `Usage` where it cannot be made.
+/// `Usage` if it exists with content, if another user can change it, or if it cannot be made.
 pub fn make(out: &Path) -> Result<()> {
     open(out).and_then(|directory| must_be_empty(&directory))
 }
 
-/// Opens it.
+/// Opens the directory `out`, which is made if it is missing.
 ///
 /// # Errors
-/// As [`check`].
+/// `Usage` if another user can change it, or if it cannot be made.
 pub fn open(out: &Path) -> Result<Directory> {
     let directory = Directory::create(out, MODE).map_err(|error| unusable(out, &error))?;
     must_be_own(&directory)?;

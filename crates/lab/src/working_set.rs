@@ -3,7 +3,7 @@
 //!
 //! Pages are first written in the order of their addresses or in a scattered one; the kernel evicts
 //! the oldest first, into slots that follow that order. The content of a page follows from its
-//! number, so a wrong byte is found. [`serve`] answers each [`Request`] with a list of numbers.
+//! number, so a wrong byte is found. [`serve`] answers each request with a list of numbers.
 
 use crate::{Error, Result};
 use model::random::{INCREMENT, Random, mix};

@@ -1,9 +1,8 @@
 //! The working set: what processes had in memory before it was evicted, and how to restore it.
 //!
-//! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory
-//! and where on which device it is; [`order`] puts it into the order of the device;
-//! [`restore`] restores it under a [`crate::background::Allowance`] and reports. [`show`] only
-//! looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
+//! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory and
+//! where on which device it is, and put it into the order of the device; [`restore`] restores it
+//! under a [`crate::background::Allowance`] and reports. [`show`] only looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
 //! restored later. [`evict`] does the opposite, for experiments.
 
 pub mod anonymous;
