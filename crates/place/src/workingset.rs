@@ -2,8 +2,9 @@
 //!
 //! [`targets`] says whose; [`anonymous`], [`shared`] and [`files`] find what is not in memory and
 //! where on which device it is, and put it into the order of the device; [`restore`] restores it
-//! under a [`crate::background::Allowance`] and reports. [`show`] only looks. A [`snapshot`] keeps what is in memory now, by name and without content, and is
-//! restored later. [`evict`] does the opposite, for experiments.
+//! under a [`crate::background::Allowance`] and reports. [`show`] only looks. A [`snapshot`] keeps
+//! what is in memory now, by name and without content, and is restored later. [`evict`] does the
+//! opposite, for experiments.
 
 pub mod anonymous;
 mod areas;
