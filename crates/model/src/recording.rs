@@ -10,6 +10,7 @@ pub mod outcome;
 pub mod series;
 pub mod steps;
 pub mod task;
+pub mod who;
 
 pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
@@ -17,6 +18,7 @@ pub use outcome::{Ending, RecordingOutcome, Usage};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
+pub use who::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, Who};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +59,8 @@ pub struct Recording {
     pub spans: Vec<Span>,
     /// What the kernel charged to each thread; empty where it could not be asked.
     pub tasks: Vec<Task>,
+    /// What single processes used, and which files; empty where it was not watched.
+    pub who: Who,
     /// How it ended; `None` for a recording that was cut.
     pub outcome: Option<RecordingOutcome>,
     /// What was wrong with the file that it was read from, and what of it was more than a

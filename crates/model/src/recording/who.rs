@@ -1,0 +1,194 @@
+//! Who did it: what single processes used, moment by moment, and which files they read and wrote.
+//!
+//! Only those that matter have rows: the first of each figure in a sample, and once a second all
+//! that used anything worth a row. What a process used since its last row is in its next one, so
+//! nothing of it is lost between two rows; what never gets a row is only in the totals.
+
+use serde::{Deserialize, Serialize};
+
+/// What a process used, in the order of [`ProcessRow::figures`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessFigure {
+    /// On a processor, ns, summed over threads like all times here.
+    Cpu,
+    /// Runnable, waiting for a processor, ns.
+    Queue,
+    /// Waiting for block I/O, ns.
+    BlockWait,
+    /// Freeing memory for itself, or made to wait for memory, ns.
+    Reclaim,
+    /// Read from devices, bytes.
+    ReadBytes,
+    /// Made dirty, to be written to devices, bytes.
+    WrittenBytes,
+    /// Page faults that waited for a device.
+    MajorFaults,
+    /// Page faults without I/O.
+    MinorFaults,
+    /// Bytes that it added to the page cache, its own reads and writes both.
+    CacheAdded,
+    /// Bytes that were read again soon after they had been evicted.
+    Refaulted,
+    /// Bytes of its memory that came back from swap.
+    SwappedIn,
+}
+
+impl ProcessFigure {
+    /// How many there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// All of them, in their order.
+    pub const ALL: [Self; 11] = [
+        Self::Cpu,
+        Self::Queue,
+        Self::BlockWait,
+        Self::Reclaim,
+        Self::ReadBytes,
+        Self::WrittenBytes,
+        Self::MajorFaults,
+        Self::MinorFaults,
+        Self::CacheAdded,
+        Self::Refaulted,
+        Self::SwappedIn,
+    ];
+
+    /// Its name in JSON: `read_bytes`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Queue => "queue",
+            Self::BlockWait => "block_wait",
+            Self::Reclaim => "reclaim",
+            Self::ReadBytes => "read_bytes",
+            Self::WrittenBytes => "written_bytes",
+            Self::MajorFaults => "major_faults",
+            Self::MinorFaults => "minor_faults",
+            Self::CacheAdded => "cache_added",
+            Self::Refaulted => "refaulted",
+            Self::SwappedIn => "swapped_in",
+        }
+    }
+
+    /// The unit of its values: `ns`, `bytes` or `count`.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Cpu | Self::Queue | Self::BlockWait | Self::Reclaim => "ns",
+            Self::MajorFaults | Self::MinorFaults => "count",
+            _ => "bytes",
+        }
+    }
+}
+
+/// A process that has rows. A number that the kernel gave to another process later is another
+/// entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its place in [`Who::processes`], from 0.
+    pub id: u32,
+    /// The kernel's number.
+    pub pid: u32,
+    /// Its parent's number when it was first seen.
+    pub parent: u32,
+    /// Its user's number.
+    pub user: u32,
+    /// When it started, since the machine did, on the clock that goes on during suspend; this and
+    /// `pid` are one process only.
+    pub started_ns: u64,
+    /// Its name, as `ps -o comm` shows it.
+    pub name: String,
+    /// Its control group below its hierarchy: `/system.slice/backup.service`; empty where unknown.
+    pub group: String,
+    /// Whether it is a thread of the kernel.
+    pub is_kernel: bool,
+    /// Whether these are several short-lived processes of this name and parent: their rows are
+    /// sums, `pid` and `started_ns` are 0.
+    pub is_many: bool,
+}
+
+/// What one process used between two instants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessRow {
+    /// Its [`Process::id`].
+    pub process: u32,
+    /// Where this row begins: the end of its last one, or when it was first looked at.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// What it used in between, by [`ProcessFigure::ALL`].
+    pub figures: [u64; ProcessFigure::COUNT],
+    /// Its resident memory at the end, bytes; 0 once it has ended.
+    pub memory_bytes: u64,
+    /// Whether it has ended.
+    pub has_ended: bool,
+    /// How many processes the row sums up: 1, or more of [`Process::is_many`].
+    pub processes: u64,
+}
+
+impl ProcessRow {
+    /// One figure.
+    #[must_use]
+    pub fn get(&self, figure: ProcessFigure) -> u64 {
+        self.figures[figure as usize]
+    }
+}
+
+/// A file that has rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileIdentity {
+    /// Its place in [`Who::files`], from 0.
+    pub id: u32,
+    /// Major and minor number of its file system's device, as the kernel has them.
+    pub device: (u32, u32),
+    /// Its number there.
+    pub inode: u64,
+    /// Its path, or the end of it; `None` where it could not be learned.
+    pub path: Option<String>,
+}
+
+/// What one process did with one file between two instants, through the page cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRow {
+    /// Its [`FileIdentity::id`].
+    pub file: u32,
+    /// The [`Process::id`] that did it.
+    pub process: u32,
+    /// Where this row begins.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// Bytes added to the page cache.
+    pub added_bytes: u64,
+    /// Of them, read again soon after they had been evicted.
+    pub refaulted_bytes: u64,
+    /// Bytes made dirty.
+    pub dirtied_bytes: u64,
+    /// Bytes of the file that left the cache because memory was needed.
+    pub evicted_bytes: u64,
+}
+
+/// Who did it, of a whole recording, or of one of its samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// The processes that have rows, by their ids.
+    pub processes: Vec<Process>,
+    /// What they used, in order of `to_ns`.
+    pub rows: Vec<ProcessRow>,
+    /// The files that have rows, by their ids.
+    pub files: Vec<FileIdentity>,
+    /// What was done with them, in order of `to_ns`.
+    pub file_rows: Vec<FileRow>,
+}
+
+impl Who {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+            && self.rows.is_empty()
+            && self.files.is_empty()
+            && self.file_rows.is_empty()
+    }
+}
