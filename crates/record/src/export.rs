@@ -7,6 +7,7 @@
 
 mod openmetrics;
 mod perfetto;
+mod who_json;
 
 pub use openmetrics::OpenMetrics;
 pub use perfetto::Perfetto;
@@ -15,11 +16,12 @@ use crate::file::Writer;
 use crate::{ABSENT, Error, ErrorKind, Result, Row};
 use model::recording::{
     Facts, Recording, RecordingOutcome, Schema, Series, SeriesKind, Span, StepIter, Steps, Task,
-    Tick,
+    Tick, Who,
 };
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
 use std::iter::Peekable;
+use who_json::WhoJson;
 
 /// What the JSON calls itself; the number grows when a field changes its meaning or goes.
 pub const JSON_SCHEMA: &str = "terrace.recording/1";
@@ -106,12 +108,15 @@ fn copy(recording: &Recording, sink: &mut dyn Write) -> Result<()> {
     let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
     let mut writer = Writer::new(sink, &recording.facts)?;
     let mut row = Row::default();
+    let mut who = WhoCursor::new(&recording.who);
     for (sample, tick) in (0..).zip(&recording.ticks) {
+        writer.who(&who.until(tick.at_ns))?;
         for (id, cursor) in (0..).zip(&mut cursors) {
             row.set(id, cursor.value(sample).unwrap_or(ABSENT));
         }
         writer.sample(*tick, &schemas, &row)?;
     }
+    writer.who(&who.until(u64::MAX))?;
     for span in &recording.spans {
         writer.span(span)?;
     }
@@ -142,6 +147,39 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Rows of processes and files that are walked through in order of their end.
+struct WhoCursor<'a> {
+    who: &'a Who,
+    has_given_names: bool,
+    rows: usize,
+    file_rows: usize,
+}
+
+impl<'a> WhoCursor<'a> {
+    fn new(who: &'a Who) -> Self {
+        Self { who, has_given_names: false, rows: 0, file_rows: 0 }
+    }
+
+    /// The rows that end until `at_ns` and were not given; the first time all identities.
+    fn until(&mut self, at_ns: u64) -> Who {
+        let rows = self.who.rows[self.rows..].iter().take_while(|row| row.to_ns <= at_ns);
+        let left = self.who.file_rows[self.file_rows..].iter();
+        let file_rows = left.take_while(|row| row.to_ns <= at_ns);
+        let mut news = Who {
+            rows: rows.copied().collect(),
+            file_rows: file_rows.copied().collect(),
+            ..Who::default()
+        };
+        self.rows += news.rows.len();
+        self.file_rows += news.file_rows.len();
+        if !std::mem::replace(&mut self.has_given_names, true) {
+            news.processes.clone_from(&self.who.processes);
+            news.files.clone_from(&self.who.files);
+        }
+        news
+    }
+}
+
 /// `number` over ten to the `places`.
 fn decimal(number: u64, places: u32) -> String {
     let unit = 10u64.pow(places);
@@ -169,6 +207,7 @@ struct WholeJson<'a> {
     series: Vec<SeriesJson<'a>>,
     spans: &'a [Span],
     tasks: &'a [Task],
+    who: WhoJson<'a>,
     outcome: &'a Option<RecordingOutcome>,
     damage: &'a [String],
 }
@@ -201,6 +240,7 @@ impl<'a> WholeJson<'a> {
             series: series.collect(),
             spans: &recording.spans,
             tasks: &recording.tasks,
+            who: WhoJson(&recording.who),
             outcome: &recording.outcome,
             damage: &recording.damage,
         }

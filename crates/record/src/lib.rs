@@ -13,6 +13,7 @@ mod error;
 pub mod export;
 pub mod file;
 pub mod import;
+mod known_identities;
 mod process_tree;
 pub mod redact;
 mod registry;

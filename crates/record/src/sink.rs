@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::registry::Row;
-use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
 
 /// Takes one recording while it is made.
 ///
@@ -31,6 +31,14 @@ pub trait RecordSink {
     /// # Errors
     /// As [`RecordSink::sample`].
     fn tasks(&mut self, tasks: &[Task]) -> Result<()>;
+
+    /// Adds what processes used since the last call, with the processes and files that are named
+    /// for the first time; their ids go on. At most once a sample, before it.
+    ///
+    /// # Errors
+    /// As [`RecordSink::sample`]; [`crate::ErrorKind::Usage`] for ids that do not go on, and for
+    /// rows that name unknown ones.
+    fn who(&mut self, news: &Who) -> Result<()>;
 
     /// Writes what is still in memory, so that another reader sees it.
     ///

@@ -4,16 +4,28 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick, Who};
 use record::file::{self, FileSink};
 use record::{ErrorKind, RecordSink, Registry, Row};
 use std::io::Write;
+use testkit::MadeWho;
 
 const ROWS: u64 = 12;
 const HEADER_BYTES: usize = 16;
+const CHUNK_HEADER_BYTES: usize = 32;
 
 /// A small recording of several samples chunks: 12 rows, flushed every 4.
 fn whole() -> Vec<u8> {
+    written(|_| Who::default())
+}
+
+/// The same with what processes used.
+fn whole_with_who() -> Vec<u8> {
+    let mut made = MadeWho::new(2);
+    written(|at_ns| made.sample(at_ns))
+}
+
+fn written(mut who: impl FnMut(u64) -> Who) -> Vec<u8> {
     let mut registry = Registry::new();
     let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
     let mut row = Row::default();
@@ -25,6 +37,7 @@ fn whole() -> Vec<u8> {
         for schema in registry.schemas() {
             row.count(schema.id, number * number * 4096 + u64::from(schema.id));
         }
+        writer.who(&who(tick(number).at_ns)).unwrap();
         writer.sample(tick(number), registry.schemas(), &row).unwrap();
         if number % 4 == 3 {
             let span = Span {
@@ -59,15 +72,50 @@ fn is_prefix(part: &Recording, whole: &Recording) -> bool {
         && (part.outcome.is_none() || part.outcome == whole.outcome)
 }
 
-/// The file was written by version 0.1. Another version of zstd may pack differently: then this
-/// file must still be read, and a second one beside it is compared.
+/// The file was written by version 0.1, in version 1.1 of the format.
 #[test]
-fn the_bytes_on_disk_are_those_of_version_0_1() {
-    let bytes = whole();
+fn a_file_of_version_0_1_is_read_as_it_was_written() {
+    let old = file::read(&include_bytes!("fixtures/version-0-1.trec")[..]).unwrap();
+    assert_eq!(old, file::read(&whole()[..]).unwrap());
+}
+
+/// Another version of zstd may pack differently: then this file must still be read, and a second
+/// one beside it is compared.
+#[test]
+fn the_bytes_on_disk_are_those_of_format_1_2() {
+    let bytes = whole_with_who();
     if let Some(path) = std::env::var_os("TERRACE_FIXTURE") {
         std::fs::write(path, &bytes).unwrap();
     }
-    assert_eq!(bytes, include_bytes!("fixtures/version-0-1.trec"));
+    assert_eq!(bytes, include_bytes!("fixtures/format-1-2.trec"));
+    let recording = file::read(&bytes[..]).unwrap();
+    assert_eq!(recording.damage, Vec::<String>::new());
+    let mut made = MadeWho::new(2);
+    let samples = (0..ROWS).map(|number| made.sample(tick(number).at_ns));
+    let rows = samples.map(|news| news.rows.len() + news.file_rows.len());
+    let who = &recording.who;
+    assert_eq!(who.rows.len() + who.file_rows.len(), rows.sum::<usize>());
+}
+
+/// What a reader of version 1.1 does with kinds that it does not know: it skips them.
+#[test]
+fn without_the_chunks_of_later_versions_the_rest_is_read() {
+    let mut bytes = whole_with_who();
+    let all = file::read(&bytes[..]).unwrap();
+    let mut at = HEADER_BYTES;
+    let mut renamed = 0;
+    while at < bytes.len() {
+        if matches!(bytes[at], 8 | 9) {
+            bytes[at] += 100;
+            renamed += 1;
+        }
+        let length = u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap());
+        at += CHUNK_HEADER_BYTES + length as usize;
+    }
+    file::reseal(&mut bytes);
+    let rest = file::read(&bytes[..]).unwrap();
+    assert!(renamed >= 2, "{renamed}");
+    assert_eq!(rest, Recording { who: Who::default(), ..all });
 }
 
 #[test]

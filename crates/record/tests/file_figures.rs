@@ -47,6 +47,34 @@ fn bytes_of_a_sample() {
     println!("each other sample: {:.1} bytes", rest as f64 / rows as f64);
 }
 
+/// Ten minutes of a made desktop: ten rows a sample, of all once a second, programs that start.
+#[test]
+#[ignore = "a measurement"]
+fn bytes_of_who_did_it() {
+    const SAMPLES: u64 = 6_000;
+    let mut made = testkit::MadeWho::new(1);
+    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let mut random = testkit::Random(1);
+    let (mut rows, mut figures) = (0, 0);
+    for number in 0..SAMPLES {
+        let due_ns = number * PERIOD.as_nanos() as u64;
+        let tick = Tick { due_ns, at_ns: due_ns + random.below(200_000) };
+        let news = made.sample(tick.at_ns);
+        rows += news.rows.len();
+        let all = news.rows.iter().flat_map(|row| row.figures);
+        figures += all.filter(|figure| *figure != 0).count();
+        writer.who(&news).unwrap();
+        writer.sample(tick, &[], &Row::default()).unwrap();
+    }
+    let bytes = writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap();
+    let of_sample = |count: usize| count as f64 / SAMPLES as f64;
+    println!("{:.1} rows a sample, {:.1} figures", of_sample(rows), of_sample(figures));
+    println!("each sample: {:.1} bytes", of_sample(bytes.len()));
+    let start = Instant::now();
+    let read = file::read(&bytes[..]).unwrap();
+    println!("{} rows read in {:?}", read.who.rows.len(), start.elapsed());
+}
+
 /// Reads what the recorder reads, with the names it uses or nearly so.
 fn sources(registry: &mut Registry, row: &mut Row) {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();

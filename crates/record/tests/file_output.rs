@@ -4,7 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Recording, RecordingOutcome, Schema, SeriesKind, Span, Task, Tick};
+use model::recording::{
+    Facts, Recording, RecordingOutcome, Schema, SeriesKind, Span, Task, Tick, Who,
+};
 use record::file::{self, FileSink, Ring, Writer};
 use record::{RecordSink, Registry, Result, Row};
 use std::os::unix::fs::PermissionsExt;
@@ -60,6 +62,11 @@ impl<A: RecordSink, B: RecordSink> RecordSink for Both<A, B> {
     fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
         self.0.tasks(tasks)?;
         self.1.tasks(tasks)
+    }
+
+    fn who(&mut self, news: &Who) -> Result<()> {
+        self.0.who(news)?;
+        self.1.who(news)
     }
 
     fn flush(&mut self) -> Result<()> {

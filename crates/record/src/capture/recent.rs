@@ -1,12 +1,15 @@
 //! The last minutes of a recording, in memory, for a viewer that shows them while they are made.
 //!
 //! Bounded by time and by bytes: what is older is forgotten, a sixteenth of the time at once,
-//! so that forgetting is rare. Samples are numbered from the oldest one that is left.
+//! so that forgetting is rare. Samples are numbered from the oldest one that is left, processes
+//! and files from the first one that has a row: their ids change when something is forgotten.
 
 use crate::Result;
+use crate::file::bytes_of_who;
+use crate::known_identities::{KnownIdentities, PartIds};
 use crate::registry::{ABSENT, Row};
 use crate::sink::RecordSink;
-use model::recording::{Facts, Recording, RecordingOutcome, Schema, Series, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Series, Span, Task, Tick, Who};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How much is kept.
@@ -30,8 +33,7 @@ pub(super) struct RecentSink(Arc<Mutex<Recent>>);
 
 impl RecentSink {
     pub fn new(keep: Keep) -> Self {
-        let recording = Recording::default();
-        Self(Arc::new(Mutex::new(Recent { recording, keep })))
+        Self(Arc::new(Mutex::new(Recent::new(keep))))
     }
 
     /// Begins with the facts that are known before the first sample.
@@ -61,6 +63,11 @@ impl RecordSink for RecentSink {
         Ok(())
     }
 
+    fn who(&mut self, news: &Who) -> Result<()> {
+        self.lock().who(news);
+        Ok(())
+    }
+
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
@@ -76,9 +83,22 @@ impl RecordSink for RecentSink {
 pub(super) struct Recent {
     recording: Recording,
     keep: Keep,
+    /// All that may have rows again.
+    identities: KnownIdentities,
+    /// The ids of those that have rows now.
+    ids: PartIds,
 }
 
 impl Recent {
+    fn new(keep: Keep) -> Self {
+        Self {
+            recording: Recording::default(),
+            keep,
+            identities: KnownIdentities::default(),
+            ids: PartIds::default(),
+        }
+    }
+
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
@@ -95,12 +115,23 @@ impl Recent {
         self.forget();
     }
 
+    fn who(&mut self, news: &Who) {
+        self.identities.learn(news);
+        let new = self.identities.renumber(news, &mut self.ids, 0);
+        let who = &mut self.recording.who;
+        who.processes.extend(new.processes);
+        who.rows.extend(new.rows);
+        who.files.extend(new.files);
+        who.file_rows.extend(new.file_rows);
+    }
+
     fn bytes(&self) -> usize {
         let steps = |series: &Series| series.steps.bytes();
         let spans = |span: &Span| size_of::<Span>() + span.text.len();
         self.recording.series.iter().map(steps).sum::<usize>()
             + self.recording.spans.iter().map(spans).sum::<usize>()
             + self.recording.ticks.len() * size_of::<Tick>()
+            + bytes_of_who(&self.recording.who)
     }
 
     /// Forgets what is too old or too much; the last sample always stays.
@@ -124,7 +155,7 @@ impl Recent {
     }
 
     fn forget_samples(&mut self, count: usize) {
-        let Recording { ticks, series, spans, .. } = &mut self.recording;
+        let Recording { ticks, series, spans, who, .. } = &mut self.recording;
         ticks.drain(..count);
         let cut = u32::try_from(count).unwrap_or(u32::MAX);
         for series in series {
@@ -133,6 +164,10 @@ impl Recent {
         }
         let first_ns = ticks.first().map_or(0, |tick| tick.at_ns);
         spans.retain(|span| span.end_ns >= first_ns);
+        who.rows.retain(|row| row.to_ns > first_ns);
+        who.file_rows.retain(|row| row.to_ns > first_ns);
+        self.identities.end_part();
+        self.ids.remove_unused(who);
     }
 }
 
@@ -199,7 +234,7 @@ mod tests {
         let keep = Keep { bytes: 8 << 10, ..HOUR };
         for samples in [1, 2, 10, 1_000] {
             let recent = after(samples, keep);
-            let shared = Recent { recording: recent, keep };
+            let shared = Recent { recording: recent, ..Recent::new(keep) };
             // The last span came after the last look.
             assert!(shared.bytes() <= keep.bytes + 200, "{}", shared.bytes());
             assert!(!shared.recording.ticks.is_empty());

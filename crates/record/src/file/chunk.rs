@@ -16,7 +16,7 @@ pub const MAGIC: [u8; 8] = *b"\x89TREC\r\n\x1a";
 pub const VERSION_MAJOR: u16 = 1;
 
 /// Grows when something was added that an older reader may skip.
-pub const VERSION_MINOR: u16 = 1;
+pub const VERSION_MINOR: u16 = 2;
 
 /// The most bytes of one payload before compression. A chunk of 100 rows of 1,300 values
 /// has about 50 KB, the largest one that the writer makes 12 MB; more is no recording but
@@ -54,6 +54,10 @@ pub(super) enum ChunkKind {
     Outcome,
     /// The last row before it: reading may begin here.
     Row,
+    /// Processes and files, before the first rows that name them.
+    Identities,
+    /// What processes used, and did with files.
+    Growths,
     /// One that a later version knows; it is skipped.
     Unknown(u8),
 }
@@ -68,6 +72,8 @@ impl ChunkKind {
             ChunkKind::Tasks => 5,
             ChunkKind::Outcome => 6,
             ChunkKind::Row => 7,
+            ChunkKind::Identities => 8,
+            ChunkKind::Growths => 9,
             ChunkKind::Unknown(code) => code,
         }
     }
@@ -81,6 +87,8 @@ impl ChunkKind {
             5 => ChunkKind::Tasks,
             6 => ChunkKind::Outcome,
             7 => ChunkKind::Row,
+            8 => ChunkKind::Identities,
+            9 => ChunkKind::Growths,
             other => ChunkKind::Unknown(other),
         }
     }

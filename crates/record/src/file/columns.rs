@@ -365,17 +365,17 @@ fn present(value: i64) -> i64 {
     if value == ABSENT { 0 } else { value }
 }
 
-fn within(number: Option<u64>, limit: usize) -> Result<usize, String> {
+pub(super) fn within(number: Option<u64>, limit: usize) -> Result<usize, String> {
     let number = number.and_then(|number| usize::try_from(number).ok());
     number.filter(|number| *number <= limit).ok_or_else(malformed)
 }
 
-fn malformed() -> String {
+pub(super) fn malformed() -> String {
     "its content makes no sense".to_owned()
 }
 
 /// Euclid's; 0 divides nothing and is divided by all.
-fn common_divisor(mut a: u64, mut b: u64) -> u64 {
+pub(super) fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     // One step is enough while the divisor holds, which is nearly always.
     while b != 0 {
         (a, b) = (b, a % b);

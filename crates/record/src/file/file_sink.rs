@@ -13,7 +13,7 @@ use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
 use crate::{Error, ErrorKind, Result};
-use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
 use std::fs::File;
 use std::io::Seek;
 use std::os::unix::fs::MetadataExt;
@@ -79,6 +79,11 @@ impl RecordSink for FileSink {
         written.map_err(|error| error.at(&self.path))
     }
 
+    fn who(&mut self, news: &Who) -> Result<()> {
+        let written = self.writer.who(news);
+        written.map_err(|error| error.at(&self.path))
+    }
+
     fn flush(&mut self) -> Result<()> {
         let written = self.writer.flush();
         written.map_err(|error| error.at(&self.path))
@@ -124,6 +129,10 @@ impl RecordSink for Writer<Vec<u8>> {
 
     fn tasks(&mut self, tasks: &[Task]) -> Result<()> {
         Writer::tasks(self, tasks)
+    }
+
+    fn who(&mut self, news: &Who) -> Result<()> {
+        Writer::who(self, news)
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -60,8 +60,8 @@ impl Follower {
         let tail = tail(&directory, &last.name)?;
         let mut joined = JoinedRecording::new(MAX_BYTES / 2);
         let (parts, damage) = newest(&directory, before);
-        for part in parts {
-            joined.add(&part);
+        for mut part in parts {
+            joined.add(&mut part);
         }
         joined.next();
         // The outcome of an earlier run does not end the one that is followed.
@@ -81,7 +81,8 @@ impl Follower {
         }
     }
 
-    /// What was read so far; spans in the order in which they came.
+    /// What was read so far; spans in the order in which they came. Of a long recording rows of
+    /// processes and files are merged with later ones, so their places change; their ends do not.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         match &self.ring {
@@ -108,7 +109,7 @@ impl RingPosition {
             // Looked up first: a segment is at its end once there is another one.
             let next = self.next_segment();
             tail.advance();
-            self.joined.advance(tail.recording());
+            self.joined.advance(tail.recording_mut());
             let Some((next_name, next_tail)) = next else {
                 break;
             };

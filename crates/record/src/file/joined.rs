@@ -1,10 +1,14 @@
 //! Reading a ring: segments put together to one recording, the last one as far as it is written.
 //!
 //! Series are joined by their names, times count from the first segment's start. What a
-//! segment does not have is absent while it lasts.
+//! segment does not have is absent while it lasts. [`JoinedWho`] joins processes and files.
+
+mod who;
 
 use super::read_back::read_back;
-use super::reader::{Budget, Limits, MAX_BYTES, Thinning, bytes_of_values};
+use super::reader::{
+    Budget, Limits, MAX_BYTES, ROWS_SHARE, Thinning, bytes_of_rows, bytes_of_values, bytes_of_who,
+};
 use super::segments::{Segment, nothing_in, open_directory, segments};
 use crate::{Error, Result};
 use model::recording::{
@@ -15,6 +19,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::Path;
 use sys::directory::Directory;
+use who::JoinedWho;
 
 /// The recorder's own processor time: it begins anew with each run.
 const OWN_CPU: &str = "own.cpu_ns";
@@ -52,14 +57,14 @@ pub(super) fn read_closed(
         if own.as_ref().is_some_and(|(own, _)| name == *own) {
             continue;
         }
-        if let Some(part) = read_segment(directory, &name, None, part_limits, &mut damage) {
-            joined.add_and_thin(&part);
+        if let Some(mut part) = read_segment(directory, &name, None, part_limits, &mut damage) {
+            joined.add_and_thin(&mut part);
         }
     }
     if let Some((name, file)) = own
-        && let Some(part) = read_segment(directory, &name, Some(file), part_limits, &mut damage)
+        && let Some(mut part) = read_segment(directory, &name, Some(file), part_limits, &mut damage)
     {
-        joined.add_and_thin(&part);
+        joined.add_and_thin(&mut part);
     }
     if !joined.is_begun {
         return Err(nothing_in(directory.path(), damage.pop()));
@@ -99,11 +104,14 @@ pub(super) fn newest(
     let mut damage = Vec::new();
     let mut parts = VecDeque::new();
     let mut bytes = 0;
-    let limits = Limits { bytes: MAX_BYTES / PART_SHARE, ..Limits::default() };
+    // All of them are in memory at once, and their rows may become longer until they fit.
+    let rows_share = 2 * segments.len().max(1);
+    let limits = Limits { bytes: MAX_BYTES / PART_SHARE, rows_share, ..Limits::default() };
     for Segment { name, .. } in segments.iter().rev() {
         let mut own_damage = Vec::new();
         let part = read_segment(directory, name, None, limits, &mut own_damage);
-        bytes += part.as_ref().map_or(0, bytes_of_values);
+        let bytes_of = |part: &Recording| bytes_of_values(part) + bytes_of_who(&part.who);
+        bytes += part.as_ref().map_or(0, bytes_of);
         if bytes > MAX_BYTES / PART_SHARE {
             let path = directory.path().join(name);
             damage.push(format!("what is older than {} was left out", path.display()));
@@ -125,6 +133,7 @@ pub(super) struct JoinedRecording {
     /// Of the samples of all segments.
     thinning: Thinning,
     ids: HashMap<String, usize>,
+    who: JoinedWho,
     is_begun: bool,
     part: SegmentProgress,
 }
@@ -152,6 +161,7 @@ impl JoinedRecording {
             budget: Budget::new(bytes),
             thinning: Thinning::new(),
             ids: HashMap::new(),
+            who: JoinedWho::new(bytes / ROWS_SHARE),
             is_begun: false,
             part: SegmentProgress::default(),
         }
@@ -159,11 +169,12 @@ impl JoinedRecording {
 
     /// Whether it is more than a reader takes.
     pub(super) fn is_full(&self) -> bool {
-        bytes_of_values(&self.recording) > self.budget.left()
+        let bytes = bytes_of_values(&self.recording) + bytes_of_rows(&self.recording.who);
+        bytes > self.budget.left()
     }
 
     /// Adds a whole segment, and thins the samples of the whole if they do not fit any more.
-    fn add_and_thin(&mut self, part: &Recording) {
+    fn add_and_thin(&mut self, part: &mut Recording) {
         self.add(part);
         while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
             self.thinning.halve(&mut self.recording);
@@ -174,12 +185,14 @@ impl JoinedRecording {
     fn finish(mut self, damage: Vec<String>) -> Recording {
         self.recording.damage = damage;
         self.thinning.finish(&mut self.recording);
-        self.recording.damage.extend(self.budget.left_out());
+        let Recording { damage, who, .. } = &mut self.recording;
+        damage.extend(self.who.finish(who));
+        damage.extend(self.budget.left_out());
         self.recording
     }
 
-    /// Adds a whole segment.
-    pub(super) fn add(&mut self, part: &Recording) {
+    /// Adds a whole segment, and takes its rows of processes and files out of it.
+    pub(super) fn add(&mut self, part: &mut Recording) {
         self.next();
         self.begin(part);
         self.grow(part);
@@ -188,10 +201,12 @@ impl JoinedRecording {
     /// What is added from now on is of the next segment.
     pub(super) fn next(&mut self) {
         self.part = SegmentProgress::default();
+        self.who.next();
     }
 
-    /// Adds what the segment has grown by; nothing before its first sample is there.
-    pub(super) fn advance(&mut self, part: &Recording) {
+    /// Adds what the segment has grown by, and takes its rows of processes and files out of it;
+    /// nothing before its first sample is there.
+    pub(super) fn advance(&mut self, part: &mut Recording) {
         if !self.part.is_begun && part.ticks.is_empty() && part.outcome.is_none() {
             return;
         }
@@ -243,7 +258,7 @@ impl JoinedRecording {
             SegmentProgress { is_begun: true, first, offset_ns, ..SegmentProgress::default() };
     }
 
-    fn grow(&mut self, part: &Recording) {
+    fn grow(&mut self, part: &mut Recording) {
         let offset_ns = self.part.offset_ns;
         let moved = |ns: u64| ns.saturating_add(offset_ns);
         let whole = &mut self.recording;
@@ -270,6 +285,7 @@ impl JoinedRecording {
         self.part.spans = part.spans.len();
         self.part.tasks = part.tasks.len();
         self.grow_series(&part.series);
+        self.who.grow(&mut part.who, offset_ns, &mut self.recording.who, &mut self.budget);
         self.recording.outcome = part.outcome.clone().map(|outcome| RecordingOutcome {
             ended_ns: moved(outcome.ended_ns),
             // The last run's own figure would be that of another length: of one run only, and

@@ -1,5 +1,5 @@
-//! Reading a part of a long recording: everything but its samples first, then the samples of the
-//! time that was asked for.
+//! Reading a part of a long recording: everything but its samples and rows of processes first, then
+//! those of the time that was asked for.
 //!
 //! The positions of the chunks come from their headers: walking over those of a day's recording
 //! takes some milliseconds. What is used is checked as always; what is skipped is not. This works
@@ -13,7 +13,8 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// A real recording has fewer places to begin at: this is three years at 10 Hz, and 16 MiB here.
+/// A real recording has fewer places to begin at and chunks of rows: this is three months at 10 Hz,
+/// and 24 MiB here.
 const MAX_PLACES: usize = 1 << 20;
 
 /// A recording whose samples are still to be read.
@@ -25,6 +26,8 @@ pub struct Outline<R> {
     start: u64,
     /// Rows that reading may begin with: since when, and where.
     rows: Vec<(u64, u64)>,
+    /// Chunks of what processes used: their time range, and where.
+    growths: Vec<(u64, u64, u64)>,
 }
 
 impl Outline<File> {
@@ -46,12 +49,14 @@ impl<R: Read + Seek> Outline<R> {
             chunks,
             reading: Reading::new(Limits::default()),
             rows: Vec::new(),
+            growths: Vec::new(),
         };
         outline.walk().ok()??;
         Some(outline)
     }
 
-    /// Facts, series without values, spans, tasks and the outcome.
+    /// Facts, series without values, spans, tasks, processes and files without rows, and the
+    /// outcome.
     #[must_use]
     pub fn recording(&self) -> &Recording {
         &self.reading.recording
@@ -76,20 +81,48 @@ impl<R: Read + Seek> Outline<R> {
         }
         let first = self.reading.recording.ticks.first();
         let begins = first.is_some_and(|tick| row.is_none_or(|(at_ns, _)| at_ns == tick.at_ns));
-        begins.then(|| self.reading.finish())
+        if !begins {
+            return None;
+        }
+        self.read_growths(from_ns, to_ns)?;
+        Some(self.reading.finish())
     }
 
-    /// Goes over all chunks and takes all but samples; `None` for a recording that was cut.
+    /// Reads the rows of processes and files that overlap the samples around the time asked for.
+    fn read_growths(&mut self, from_ns: u64, to_ns: u64) -> Option<()> {
+        let ticks = &self.reading.recording.ticks;
+        let before = ticks.iter().rev().map(|tick| tick.at_ns).find(|at_ns| *at_ns <= from_ns);
+        let after = ticks.iter().map(|tick| tick.at_ns).find(|at_ns| *at_ns >= to_ns);
+        let (first_ns, last_ns) = (before.unwrap_or(0), after.unwrap_or(u64::MAX));
+        self.reading.set_rows_within(first_ns, last_ns);
+        for (from_ns, to_ns, offset) in std::mem::take(&mut self.growths) {
+            if from_ns <= last_ns && to_ns >= first_ns {
+                self.chunks.go_to(offset).ok()?;
+                let (header, raw) = self.chunks.next().ok()??;
+                self.reading.take(&header, raw).ok()?;
+            }
+        }
+        Some(())
+    }
+
+    /// Goes over all chunks and takes all but samples and rows of processes; `None` for a recording
+    /// that was cut.
     fn walk(&mut self) -> Result<Option<()>, String> {
-        let is_wanted = |kind| !matches!(kind, ChunkKind::Samples | ChunkKind::Row);
+        let is_timed =
+            |kind| matches!(kind, ChunkKind::Samples | ChunkKind::Row | ChunkKind::Growths);
+        let is_wanted = |kind| !is_timed(kind);
         loop {
             let offset = self.chunks.offset;
+            let places = self.rows.len() + self.growths.len();
             let Some((header, raw)) = self.chunks.next_wanted(is_wanted)? else {
                 break;
             };
             match header.kind {
-                ChunkKind::Row if self.rows.len() >= MAX_PLACES => return Ok(None),
+                kind if is_timed(kind) && places >= MAX_PLACES => return Ok(None),
                 ChunkKind::Row => self.rows.push((header.first_ns, offset)),
+                ChunkKind::Growths => {
+                    self.growths.push((header.first_ns, header.last_ns, offset));
+                }
                 kind if is_wanted(kind) => self.reading.take(&header, raw)?,
                 _ => {}
             }

@@ -3,24 +3,30 @@
 //! What is whole before the first bad chunk is kept; what was wrong is said in words. What is
 //! read takes at most [`MAX_BYTES`] of memory. A recording with more values than fit is
 //! thinned: every second sample goes, as often as needed, but never the first or the last
-//! one. Counters stay right by that, only short peaks of levels are lost. Spans and tasks that
-//! do not fit are left out, and the outcome is read in any case.
+//! one. Counters stay right by that, only short peaks of levels are lost. Rows of processes and
+//! files become longer instead. Spans and tasks that do not fit are left out, and the outcome is
+//! read in any case.
 
 mod budget;
 mod thinning;
+mod who;
 
 use super::chunk::{self, ChunkKind, Chunks, FILE_HEADER_BYTES, Header, MAGIC};
 use super::columns::{self, Base, DecodedRows};
+use super::growths;
+use super::identities::{self, DecodedFile, DecodedIdentities, DecodedProcess};
 use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
 pub(super) use budget::Budget;
 use model::duration::show_ns;
-use model::recording::{Recording, Schema, Series, Span, Steps, Task, Tick};
+use model::recording::{FileRow, ProcessRow, Recording, Schema, Series, Span, Steps, Task, Tick};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Read;
 pub(super) use thinning::Thinning;
 pub(crate) use thinning::bytes_of_values;
+pub(crate) use who::bytes_of_who;
+pub(super) use who::{WhoStore, bytes_of_rows};
 
 /// The most memory that recordings take after reading, all of one command together: a day at
 /// 10 Hz of a machine where 120 values change with each sample fits, and the program stays
@@ -37,6 +43,10 @@ const COUNT_EVERY: usize = 1 << 20;
 /// And after this part of what fits.
 const COUNT_SHARE: usize = 64;
 
+/// Of the memory that a recording may take, rows of processes and files have one part of so many:
+/// half a million, an hour of a desktop as it was recorded.
+pub(super) const ROWS_SHARE: usize = 5;
+
 /// Fewer samples are not thinned: the memory is not theirs then.
 const MIN_SAMPLES: usize = 16;
 
@@ -50,11 +60,13 @@ pub(super) struct Limits {
     /// Whether samples may go to make room. Not while a recording is followed: samples keep
     /// their numbers then, and too many end it.
     pub may_thin: bool,
+    /// Rows of processes and files take one part of so many of the bytes.
+    pub rows_share: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: MAX_BYTES, changes: MAX_CHANGES, may_thin: true }
+        Self { bytes: MAX_BYTES, changes: MAX_CHANGES, may_thin: true, rows_share: ROWS_SHARE }
     }
 }
 
@@ -131,6 +143,11 @@ pub(super) struct Reading {
     /// Whether no more samples are taken.
     is_full: bool,
     budget: Budget,
+    who: WhoStore,
+    /// Processes and files that were read, kept or not.
+    identities: (u64, u64),
+    /// Rows that lie wholly outside are left out.
+    rows_within_ns: (u64, u64),
     has_facts: bool,
 }
 
@@ -147,6 +164,9 @@ impl Reading {
             uncounted: 0,
             is_full: false,
             budget: Budget::new(limits.bytes),
+            who: WhoStore::new(limits.bytes / limits.rows_share),
+            identities: (0, 0),
+            rows_within_ns: (0, u64::MAX),
             has_facts: false,
         }
     }
@@ -178,6 +198,8 @@ impl Reading {
                 Ok(())
             })?,
             ChunkKind::Outcome => recording.outcome = Some(parse(raw)?),
+            ChunkKind::Identities => identities::decode(raw, self)?,
+            ChunkKind::Growths => self.growths(raw)?,
             ChunkKind::Unknown(_) => {}
         }
         Ok(())
@@ -231,6 +253,43 @@ impl Reading {
         Ok(())
     }
 
+    /// Takes rows of processes and files, those that are asked for.
+    fn growths(&mut self, raw: &[u8]) -> std::result::Result<(), String> {
+        if self.is_full {
+            return Ok(());
+        }
+        let (rows, file_rows) = growths::decode(raw)?;
+        let (processes, files) = self.identities;
+        let is_known = |process: u32| u64::from(process) < processes;
+        if !rows.iter().all(|row| is_known(row.process))
+            || !file_rows.iter().all(|row| is_known(row.process) && u64::from(row.file) < files)
+        {
+            return Err("it names processes or files that are not there".to_owned());
+        }
+        let count = rows.len() + file_rows.len();
+        self.changes += count as u64;
+        self.uncounted += count;
+        let (first_ns, last_ns) = self.rows_within_ns;
+        let is_asked = |from_ns, to_ns| from_ns <= last_ns && to_ns >= first_ns;
+        let who = &self.who;
+        let ids = |process, file| who.ids(process, file);
+        let asked = rows.into_iter().filter(|row| is_asked(row.from_ns, row.to_ns));
+        let rows = asked.map(|row| ProcessRow { process: ids(row.process, 0).0, ..row }).collect();
+        let asked = file_rows.into_iter().filter(|row| is_asked(row.from_ns, row.to_ns));
+        let with_ids = asked.map(|row| {
+            let (process, file) = ids(row.process, row.file);
+            FileRow { process, file, ..row }
+        });
+        let file_rows = with_ids.collect();
+        self.who.rows(&mut self.recording.who, rows, file_rows);
+        self.fit()
+    }
+
+    /// Leaves out rows that end before or begin after.
+    pub(super) fn set_rows_within(&mut self, first_ns: u64, last_ns: u64) {
+        self.rows_within_ns = (first_ns, last_ns);
+    }
+
     /// Makes the samples fit, as far as they may go.
     ///
     /// # Errors
@@ -242,7 +301,7 @@ impl Reading {
             return Ok(());
         }
         self.uncounted = 0;
-        let bytes = self.budget.left();
+        let bytes = self.budget.left().saturating_sub(bytes_of_rows(&self.recording.who));
         let is_large = |recording: &Recording| bytes_of_values(recording) > bytes;
         if !self.limits.may_thin && (has_all_changes || is_large(&self.recording)) {
             return Err("it has more values than a reader takes".to_owned());
@@ -263,7 +322,8 @@ impl Reading {
 
     pub(super) fn finish(mut self) -> Recording {
         self.thinning.finish(&mut self.recording);
-        let damage = &mut self.recording.damage;
+        let Recording { damage, who, .. } = &mut self.recording;
+        damage.extend(self.who.finish(who));
         if self.is_full {
             let until = show_ns(self.thinning.last().at_ns as f64);
             damage
@@ -295,6 +355,42 @@ impl DecodedRows for Reading {
         }
         Ok(())
     }
+}
+
+impl DecodedIdentities for Reading {
+    fn process(
+        &mut self,
+        number: u64,
+        process: &DecodedProcess<'_>,
+    ) -> std::result::Result<(), String> {
+        next_of(&mut self.identities.0, number)?;
+        let Recording { who, .. } = &mut self.recording;
+        let bytes = process.text_bytes();
+        let made = |id| process.with_id(id);
+        if self.who.keep_process(who, &mut self.budget, bytes, made).is_none() {
+            self.who.other_process(who);
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, number: u64, file: &DecodedFile<'_>) -> std::result::Result<(), String> {
+        next_of(&mut self.identities.1, number)?;
+        let Recording { who, .. } = &mut self.recording;
+        let made = |id| file.with_id(id);
+        if self.who.keep_file(who, &mut self.budget, file.text_bytes(), made).is_none() {
+            self.who.other_file(who);
+        }
+        Ok(())
+    }
+}
+
+/// Counts an identity, whose number must be the next one.
+fn next_of(count: &mut u64, number: u64) -> std::result::Result<(), String> {
+    if number != *count {
+        return Err("its processes or files are out of order".to_owned());
+    }
+    *count += 1;
+    Ok(())
 }
 
 fn parse<T: DeserializeOwned>(raw: &[u8]) -> std::result::Result<T, String> {

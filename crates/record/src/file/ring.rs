@@ -17,10 +17,11 @@ use super::segments::{Segment, lock, open_for_writing, remove, segment_name, seg
 use super::tail::flush_if_followed;
 use super::writer::{FILE_MODE, Writer};
 use crate::error::at;
+use crate::known_identities::{KnownIdentities, PartIds};
 use crate::registry::Row;
 use crate::sink::RecordSink;
 use crate::{Error, ErrorKind, Result};
-use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
 use outage::Outages;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -54,6 +55,8 @@ pub struct Ring {
     /// The segment that is written; `None` while there is no space.
     current: Option<Current>,
     outages: Outages,
+    /// Each segment names anew the processes and files of its rows.
+    identities: KnownIdentities,
     /// What the current segment's times count from, since the start of this run.
     base_ns: u64,
     /// The lock goes with it, however this process ends.
@@ -65,6 +68,7 @@ pub struct Ring {
 struct Current {
     name: OsString,
     writer: Writer<File>,
+    ids: PartIds,
     /// What it had when it was made: its header and its facts.
     empty_bytes: u64,
 }
@@ -97,6 +101,7 @@ impl Ring {
             closed: closed.into(),
             current: Some(current),
             outages: Outages::default(),
+            identities: KnownIdentities::default(),
             base_ns: 0,
             _lock: lock,
         };
@@ -188,6 +193,7 @@ impl Ring {
 
     /// Closes the current segment, of which nothing more is written; one without a sample goes.
     fn close(&mut self) {
+        self.identities.end_part();
         let Some(Current { name, writer, .. }) = self.current.take() else {
             return;
         };
@@ -278,6 +284,17 @@ impl RecordSink for Ring {
         self.write(held, |writer| writer.tasks(tasks))
     }
 
+    /// While there is no space the rows are lost with the samples.
+    fn who(&mut self, news: &Who) -> Result<()> {
+        self.identities.learn(news);
+        let held = self.held(self.base_ns);
+        let Some(current) = &mut self.current else {
+            return Ok(());
+        };
+        let of_segment = self.identities.renumber(news, &mut current.ids, self.base_ns);
+        self.write(held, |writer| writer.who(&of_segment))
+    }
+
     fn flush(&mut self) -> Result<()> {
         let held = self.held(self.base_ns);
         self.write(held, Writer::flush)
@@ -335,7 +352,10 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
         match directory.create_new(&name, FILE_MODE) {
             Ok(file) => {
                 return match Writer::new(file, facts) {
-                    Ok(writer) => Ok(Current { name, empty_bytes: writer.bytes(), writer }),
+                    Ok(writer) => {
+                        let (ids, empty_bytes) = (PartIds::default(), writer.bytes());
+                        Ok(Current { name, empty_bytes, ids, writer })
+                    }
                     Err(error) => {
                         // Nothing is in it; what cannot be removed does no harm.
                         let _ = directory.remove(&name);

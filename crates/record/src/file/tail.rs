@@ -90,6 +90,11 @@ impl Tail {
         &self.reading.recording
     }
 
+    /// As [`Tail::recording`], for one that takes rows out of it.
+    pub(super) fn recording_mut(&mut self) -> &mut Recording {
+        &mut self.reading.recording
+    }
+
     /// Whether nothing more will be read: the recorder wrote its last words, or the file is
     /// damaged.
     pub(super) fn is_over(&self) -> bool {

@@ -7,9 +7,10 @@
 
 use super::chunk::{self, ChunkKind, HEADER_BYTES, Header, MAX_RAW_BYTES};
 use super::columns::{self, Base, MAX_CELLS, MAX_ROWS, PendingRows, Scratch};
+use super::pending_who::PendingWho;
 use crate::registry::Row;
 use crate::{Error, Result};
-use model::recording::{Facts, RecordingOutcome, Schema, Span, Task, Tick};
+use model::recording::{Facts, RecordingOutcome, Schema, Span, Task, Tick, Who};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{Seek, Write};
@@ -54,6 +55,7 @@ pub struct Writer<W: Write> {
     schemas_written: usize,
     schemas: Vec<Schema>,
     spans: Vec<Span>,
+    who: PendingWho,
 }
 
 impl<W: Write> std::fmt::Debug for Writer<W> {
@@ -88,6 +90,7 @@ impl<W: Write> Writer<W> {
             schemas_written: 0,
             schemas: Vec::new(),
             spans: Vec::new(),
+            who: PendingWho::default(),
         };
         let header = chunk::FILE_HEADER.to_bytes();
         writer.chunk.extend_from_slice(&header);
@@ -144,6 +147,20 @@ impl<W: Write> Writer<W> {
         self.lines(ChunkKind::Tasks, tasks, 0, last_ns)
     }
 
+    /// Adds what processes used since the last call, with what is named for the first time.
+    /// Written with the samples.
+    ///
+    /// # Errors
+    /// As [`crate::RecordSink::who`].
+    pub fn who(&mut self, news: &Who) -> Result<()> {
+        self.check_open()?;
+        self.who.take(news)?;
+        if self.who.is_full() {
+            self.write_who()?;
+        }
+        Ok(())
+    }
+
     /// Writes what is still held, so that a reader sees it.
     ///
     /// # Errors
@@ -161,6 +178,8 @@ impl<W: Write> Writer<W> {
             self.schemas = schemas;
             written?;
         }
+        // A follower that sees a sample has seen what was used until then.
+        self.write_who()?;
         if let (Some(first), Some(last)) = (self.held.ticks.first(), self.held.ticks.last()) {
             let (first_ns, last_ns) = (first.at_ns, last.at_ns);
             if self.chunks_since_row >= ROW_EVERY_CHUNKS {
@@ -255,6 +274,29 @@ impl<W: Write> Writer<W> {
         self.spans = spans;
         self.spans.clear();
         written
+    }
+
+    fn write_who(&mut self) -> Result<()> {
+        let mut who = std::mem::take(&mut self.who);
+        let written = self.write_who_of(&mut who);
+        self.who = who;
+        written
+    }
+
+    fn write_who_of(&mut self, who: &mut PendingWho) -> Result<()> {
+        let last_ns = self.last_ns();
+        self.raw.clear();
+        while who.next_identities(&mut self.raw) {
+            self.write_raw(ChunkKind::Identities, last_ns, last_ns)?;
+            self.raw.clear();
+        }
+        for mut batch in who.take_growths() {
+            while let Some((first_ns, last_ns)) = batch.next(&mut self.raw) {
+                self.write_raw(ChunkKind::Growths, first_ns, last_ns)?;
+                self.raw.clear();
+            }
+        }
+        Ok(())
     }
 
     /// Writes one chunk with one JSON object.
@@ -363,6 +405,7 @@ impl Writer<File> {
         self.sink.seek(std::io::SeekFrom::Start(self.bytes))?;
         self.held.clear();
         self.spans.clear();
+        self.who.clear();
         self.schemas_written = self.schemas.len();
         self.is_over = true;
         self.refusal = None;

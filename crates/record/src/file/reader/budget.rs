@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Spans, tasks and series may take this part of the memory; the rest is for values.
+/// Spans, tasks, series and identities may take this part of the memory; the rest is for values.
 const TEXT_SHARE: usize = 3;
 
 /// The facts may take this part; while they are replaced there are two of them.
@@ -49,12 +49,19 @@ impl Budget {
 
     /// Whether an object of type `T` with this text may be kept; counts it either way.
     pub(in crate::file) fn has_room_for<T>(&mut self, line: &[u8], what: &'static str) -> bool {
-        let text = self.text + size_of::<T>() + line.len();
+        let has_room = self.has_room(size_of::<T>() + line.len());
+        if !has_room {
+            *self.left_out.entry(what).or_default() += 1;
+        }
+        has_room
+    }
+
+    /// Whether something of so many bytes may be kept; counts it if so.
+    pub(in crate::file) fn has_room(&mut self, bytes: usize) -> bool {
+        let text = self.text + bytes;
         let has_room = text <= self.bytes / TEXT_SHARE;
         if has_room {
             self.text = text;
-        } else {
-            *self.left_out.entry(what).or_default() += 1;
         }
         has_room
     }

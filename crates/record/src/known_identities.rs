@@ -1,0 +1,193 @@
+//! The processes and files of a recording that is kept in parts: each part can be read alone, so
+//! it has its own numbers, and names the processes and files of its rows again.
+//!
+//! A recorder reports a process once and may run for months. So those that ended are forgotten
+//! when the next part begins, and of too many the ones whose last row is longest ago. A row of one
+//! that was forgotten is counted in the entry `others`: its growth is not lost.
+
+use model::recording::{FileIdentity, FileRow, Process, ProcessRow, Who};
+use std::collections::{HashMap, HashSet};
+
+/// The most processes that are remembered: four times as many as most kernels have at once, 30 MB.
+const MAX_PROCESSES: usize = 1 << 17;
+
+/// The most files that are remembered, 15 MB.
+const MAX_FILES: usize = 1 << 16;
+
+/// Of too many, one of so many is forgotten at once, so that forgetting is rare.
+const FORGET_SHARE: usize = 4;
+
+/// What is known of those that may have rows.
+#[derive(Debug, Default)]
+pub(crate) struct KnownIdentities {
+    processes: HashMap<u32, Known<Process>>,
+    files: HashMap<u32, Known<FileIdentity>>,
+    /// Counts calls, to know what was used last.
+    now: u64,
+}
+
+#[derive(Debug)]
+struct Known<T> {
+    identity: T,
+    used: u64,
+    has_ended: bool,
+}
+
+/// The numbers that identities have in one part.
+#[derive(Debug, Default)]
+pub(crate) struct PartIds {
+    processes: HashMap<Option<u32>, u32>,
+    files: HashMap<Option<u32>, u32>,
+}
+
+impl KnownIdentities {
+    /// Remembers what is new.
+    pub(crate) fn learn(&mut self, news: &Who) {
+        self.now += 1;
+        let used = self.now;
+        for process in &news.processes {
+            let known = Known { identity: process.clone(), used, has_ended: false };
+            self.processes.insert(process.id, known);
+        }
+        for file in &news.files {
+            let known = Known { identity: file.clone(), used, has_ended: false };
+            self.files.insert(file.id, known);
+        }
+    }
+
+    /// The rows with the numbers of a part that began at `base_ns`, and those that it did not name
+    /// before. A row that began before the part begins with it.
+    pub(crate) fn renumber(&mut self, news: &Who, part: &mut PartIds, base_ns: u64) -> Who {
+        let mut renumbered = Who::default();
+        for row in &news.rows {
+            let process = self.process(row.process, part, &mut renumbered.processes);
+            if row.has_ended
+                && let Some(known) = self.processes.get_mut(&row.process)
+            {
+                known.has_ended = true;
+            }
+            let from_ns = row.from_ns.saturating_sub(base_ns);
+            let to_ns = row.to_ns.saturating_sub(base_ns);
+            renumbered.rows.push(ProcessRow { process, from_ns, to_ns, ..*row });
+        }
+        for row in &news.file_rows {
+            let process = self.process(row.process, part, &mut renumbered.processes);
+            let file = self.file(row.file, part, &mut renumbered.files);
+            let from_ns = row.from_ns.saturating_sub(base_ns);
+            let to_ns = row.to_ns.saturating_sub(base_ns);
+            renumbered.file_rows.push(FileRow { file, process, from_ns, to_ns, ..*row });
+        }
+        if self.processes.len() > MAX_PROCESSES {
+            forget(&mut self.processes, MAX_PROCESSES);
+        }
+        if self.files.len() > MAX_FILES {
+            forget(&mut self.files, MAX_FILES);
+        }
+        renumbered
+    }
+
+    /// Forgets processes that ended: the next part will have no row of them.
+    pub(crate) fn end_part(&mut self) {
+        self.processes.retain(|_, known| !known.has_ended);
+    }
+
+    /// The number of a process in a part, which names it now if it did not before.
+    fn process(&mut self, id: u32, part: &mut PartIds, named: &mut Vec<Process>) -> u32 {
+        let known = self.processes.get_mut(&id).map(|known| {
+            known.used = self.now;
+            &known.identity
+        });
+        let key = (known.is_some() || part.processes.contains_key(&Some(id))).then_some(id);
+        let next = part.processes.len() as u32;
+        *part.processes.entry(key).or_insert_with(|| {
+            named.push(match known {
+                Some(identity) => Process { id: next, ..identity.clone() },
+                None => others(next),
+            });
+            next
+        })
+    }
+
+    fn file(&mut self, id: u32, part: &mut PartIds, named: &mut Vec<FileIdentity>) -> u32 {
+        let known = self.files.get_mut(&id).map(|known| {
+            known.used = self.now;
+            &known.identity
+        });
+        let key = (known.is_some() || part.files.contains_key(&Some(id))).then_some(id);
+        let next = part.files.len() as u32;
+        *part.files.entry(key).or_insert_with(|| {
+            named.push(match known {
+                Some(identity) => FileIdentity { id: next, ..identity.clone() },
+                None => FileIdentity { id: next, ..FileIdentity::default() },
+            });
+            next
+        })
+    }
+}
+
+impl PartIds {
+    /// Removes from a part what has no row in it any more, and numbers the rest anew.
+    pub(crate) fn remove_unused(&mut self, part: &mut Who) {
+        let of_rows = part.rows.iter().map(|row| row.process);
+        let used = of_rows.chain(part.file_rows.iter().map(|row| row.process)).collect();
+        let moved = moved(part.processes.len(), &used);
+        part.processes.retain_mut(|process| is_kept(&mut process.id, &moved));
+        self.processes.retain(|_, id| is_kept(id, &moved));
+        let of_rows = part.rows.iter_mut().map(|row| &mut row.process);
+        for id in of_rows.chain(part.file_rows.iter_mut().map(|row| &mut row.process)) {
+            is_kept(id, &moved);
+        }
+        let used = part.file_rows.iter().map(|row| row.file).collect();
+        let moved = self::moved(part.files.len(), &used);
+        part.files.retain_mut(|file| is_kept(&mut file.id, &moved));
+        self.files.retain(|_, id| is_kept(id, &moved));
+        for row in &mut part.file_rows {
+            is_kept(&mut row.file, &moved);
+        }
+    }
+}
+
+/// The new numbers of those that are used.
+fn moved(count: usize, used: &HashSet<u32>) -> Vec<Option<u32>> {
+    let mut next = 0;
+    let number = |id| {
+        used.contains(&id).then(|| {
+            next += 1;
+            next - 1
+        })
+    };
+    (0..count as u32).map(number).collect()
+}
+
+/// Gives an identity its new number; false if it has none.
+fn is_kept(id: &mut u32, moved: &[Option<u32>]) -> bool {
+    let new = moved.get(*id as usize).copied().flatten();
+    *id = new.unwrap_or(*id);
+    new.is_some()
+}
+
+/// The entry that counts processes without a name of their own.
+pub(crate) fn others(id: u32) -> Process {
+    Process { id, name: OTHERS.to_owned(), is_many: true, ..Process::default() }
+}
+
+/// Whether a process is such an entry.
+pub(crate) fn is_others(process: &Process) -> bool {
+    process.pid == 0 && process.name == OTHERS
+}
+
+/// The name of processes without one of their own.
+const OTHERS: &str = "others";
+
+/// Forgets those that ended, and then the ones whose last row is longest ago.
+fn forget<T>(all: &mut HashMap<u32, Known<T>>, most: usize) {
+    all.retain(|_, known| !known.has_ended);
+    let least = most - most / FORGET_SHARE;
+    let Some(gone) = all.len().checked_sub(least).filter(|gone| *gone > 0) else {
+        return;
+    };
+    let mut uses: Vec<u64> = all.values().map(|known| known.used).collect();
+    let (_, last_gone, _) = uses.select_nth_unstable(gone - 1);
+    let last_gone = *last_gone;
+    all.retain(|_, known| known.used > last_gone);
+}
