@@ -231,11 +231,34 @@ struct Traced {
     row: Row,
 }
 
+thread_local! {
+    /// Whether events are to be copied out of the kernel.
+    static RINGS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Tells a story with events copied out of the kernel.
+fn with_rings(story: impl Fn()) {
+    RINGS.set(true);
+    story();
+}
+
+/// Tells a story to programs in the kernel, and again with events copied out of it.
+fn in_both_ways(story: impl Fn()) {
+    RINGS.set(false);
+    story();
+    with_rings(story);
+}
+
 impl Traced {
     /// `None`, and a word why, where events are not to be had.
     fn open(families: &[Family], processes: &[u32]) -> Option<Self> {
         let mut registry = Registry::new();
-        let (tracer, sights) = Tracer::open(families, processes, &mut registry);
+        let open = if RINGS.get() { Tracer::open_rings } else { Tracer::open };
+        let (tracer, sights) = open(families, processes, &mut registry);
+        let in_kernel = sights[record::trace::IN_KERNEL].is_open();
+        if !RINGS.get() && !in_kernel {
+            testkit::skip(format!("programs in the kernel: {sights:?}"));
+        }
         Self::checked(tracer, &format!("{sights:?}"), registry)
     }
 
@@ -297,7 +320,19 @@ impl Traced {
             "unknown",
         ];
         assert_eq!(self.sum("sleep", &sleeps), self.get("trace.sched.sleep_ns"));
-        let ios = ["read", "write", "dirty", "flush", "swap_in", "direct", "other"];
+        let ios = [
+            "read",
+            "write",
+            "dirty",
+            "flush",
+            "swap_in",
+            "direct",
+            "metadata",
+            "journal",
+            "writeback",
+            "lower",
+            "other",
+        ];
         assert_eq!(self.sum("block_io", &ios), self.get("trace.sched.block_io_ns"));
         let wall = self.sum("wall", &["run", "queue", "block_io", "asleep"]);
         assert_eq!(wall, self.tracer.horizon_ns() - self.tracer.opened_ns());
@@ -333,77 +368,86 @@ fn traced_subject(
 
 #[test]
 fn a_sleep_is_a_timer_and_the_states_sum_to_the_life() {
-    let mut subject = Subject::start("sleep", Path::new(""));
-    subject.wait_for("ready");
-    let threads = subject.threads();
-    let Some(mut traced) = Traced::open(&[Family::Sched], &[subject.id()]) else {
-        return;
-    };
-    subject.work();
-    if !traced.read() {
-        return;
-    }
-    // It sleeps for at least 300 ms; the run up to its switch is not part of that.
-    assert!(traced.get("trace.sleep.timer_ns") >= 290_000_000);
-    assert!(traced.get("trace.sched.run_ns") > 0);
-    // Its threads were there at the start and are there still, in a read of their input.
-    let elapsed_ns = traced.tracer.horizon_ns() - traced.tracer.opened_ns();
-    assert_eq!(traced.lives_ns(), threads * elapsed_ns);
-    assert_eq!(traced.get("trace.sched.threads"), threads);
-    traced.assert_closed();
-    subject.end();
-    if !traced.read() {
-        return;
-    }
-    // Who waits for a child may be told before it has left its processor for the last time.
-    for _ in 0..100 {
-        let before_ns = traced.lives_ns();
-        std::thread::sleep(Duration::from_millis(10));
+    in_both_ways(|| {
+        let mut subject = Subject::start("sleep", Path::new(""));
+        subject.wait_for("ready");
+        let threads = subject.threads();
+        let Some(mut traced) = Traced::open(&[Family::Sched], &[subject.id()]) else {
+            return;
+        };
+        subject.work();
         if !traced.read() {
             return;
         }
-        if traced.lives_ns() == before_ns {
-            return traced.assert_closed();
+        // It sleeps for at least 300 ms; the run up to its switch is not part of that.
+        assert!(traced.get("trace.sleep.timer_ns") >= 290_000_000);
+        assert!(traced.get("trace.sched.run_ns") > 0);
+        // Its threads were there at the start and are there still, in a read of their input.
+        let elapsed_ns = traced.tracer.horizon_ns() - traced.tracer.opened_ns();
+        assert_eq!(traced.lives_ns(), threads * elapsed_ns);
+        assert_eq!(traced.get("trace.sched.threads"), threads);
+        traced.assert_closed();
+        subject.end();
+        if !traced.read() {
+            return;
         }
-    }
-    panic!("a process still lives");
+        // Who waits for a child may be told before it has left its processor for the last time.
+        for _ in 0..100 {
+            let before_ns = traced.lives_ns();
+            std::thread::sleep(Duration::from_millis(10));
+            if !traced.read() {
+                return;
+            }
+            if traced.lives_ns() == before_ns {
+                return traced.assert_closed();
+            }
+        }
+        panic!("a process still lives");
+    });
 }
 
 #[test]
 fn a_ping_pong_sleeps_in_pipes() {
-    let Some((_subject, traced)) = traced("pipe", Path::new(""), &[Family::Sched]) else {
-        return;
-    };
-    // The first answer comes when the wait for it has lasted 20 naps of a millisecond.
-    assert!(traced.get("trace.sleep.pipe_ns") >= 19_000_000);
-    assert_eq!(traced.get("trace.sleep.socket_ns"), 0);
-    traced.assert_closed();
+    in_both_ways(|| {
+        let Some((_subject, traced)) = traced("pipe", Path::new(""), &[Family::Sched]) else {
+            return;
+        };
+        // The first answer comes when the wait for it has lasted 20 naps of a millisecond.
+        assert!(traced.get("trace.sleep.pipe_ns") >= 19_000_000);
+        assert_eq!(traced.get("trace.sleep.socket_ns"), 0);
+        traced.assert_closed();
+    });
 }
 
 #[test]
 fn a_contended_lock_is_a_lock() {
-    let Some((_subject, traced)) = traced("lock", Path::new(""), &[Family::Sched]) else {
-        return;
-    };
-    // Held for 20 naps of a millisecond after the waiter was first seen asleep.
-    assert!(traced.get("trace.sleep.lock_ns") >= 19_000_000);
-    assert!(traced.get("trace.sched.threads") >= 2);
-    traced.assert_closed();
+    in_both_ways(|| {
+        let Some((_subject, traced)) = traced("lock", Path::new(""), &[Family::Sched]) else {
+            return;
+        };
+        // Held for 20 naps of a millisecond after the waiter was first seen asleep.
+        assert!(traced.get("trace.sleep.lock_ns") >= 19_000_000);
+        assert!(traced.get("trace.sched.threads") >= 2);
+        traced.assert_closed();
+    });
 }
 
 #[test]
 fn children_belong_to_the_subject_and_are_waited_for() {
-    let Some((mut subject, mut traced)) = traced("fork", Path::new(""), &[Family::Sched]) else {
-        return;
-    };
-    // The grandchild sleeps for 100 ms with a timer, the helper less than that 20 times.
-    assert!(traced.get("trace.sleep.timer_ns") >= 99_000_000);
-    // The helper let the second grandchild go only when its parent had waited for 20 ms.
-    assert!(traced.get("trace.sched.children_ns") >= 19_000_000);
-    assert!(traced.get("trace.sched.threads") >= 4);
-    subject.end();
-    traced.read();
-    traced.assert_closed();
+    in_both_ways(|| {
+        let Some((mut subject, mut traced)) = traced("fork", Path::new(""), &[Family::Sched])
+        else {
+            return;
+        };
+        // The grandchild sleeps for 100 ms with a timer, the helper less than that 20 times.
+        assert!(traced.get("trace.sleep.timer_ns") >= 99_000_000);
+        // The helper let the second grandchild go only when its parent had waited for 20 ms.
+        assert!(traced.get("trace.sched.children_ns") >= 19_000_000);
+        assert!(traced.get("trace.sched.threads") >= 4);
+        subject.end();
+        traced.read();
+        traced.assert_closed();
+    });
 }
 
 /// Keeps every processor at work until dropped: some kernels tell nothing of what happens in
@@ -456,222 +500,211 @@ fn disk_directory() -> Option<(testkit::TempDir, String)> {
 /// held to 1 MiB a second: the kernel then keeps requests back, and some wait is certain.
 #[test]
 fn a_cold_file_is_read_from_the_device() {
-    let Some((directory, number)) = disk_directory() else {
-        return;
-    };
-    let group = match testkit::Cgroup::v1_read_rate(&number, 1 << 20) {
-        Ok(group) => group,
-        Err(need) => return testkit::skip(need),
-    };
-    let path = directory.join("cold");
-    let bytes = usize::try_from(COLD_PAGES).unwrap() * 4096;
-    std::fs::write(&path, vec![5; bytes]).unwrap();
-    let file = std::fs::File::open(&path).unwrap();
-    file.sync_all().unwrap();
-    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
-    let families = [Family::Sched, Family::Block];
-    let command = group.command(std::env::current_exe().unwrap());
-    let _busy = Busy::start();
-    let subject = Subject::spawn(command, "read", &path);
-    let Some((_subject, traced)) = traced_subject(subject, "read", &families) else {
-        return;
-    };
-    assert!(traced.get("trace.block_io.read_ns") > 0);
-    assert!(traced.get("trace.sched.block_io_waits") > 0);
-    assert!(traced.get("trace.block.reads") > 0);
-    assert!(traced.get("trace.block.read_bytes") > 0);
-    assert!(traced.get("trace.block.read_ns") > 0);
-    traced.assert_closed();
-    // The machine's sums are those of its devices.
-    let schemas = traced.registry.schemas().iter();
-    let of_devices = schemas.filter(|schema| {
-        let name = schema.name.strip_prefix("trace.block.");
-        name.is_some_and(|name| name.ends_with(".reads"))
+    in_both_ways(|| {
+        let Some((directory, number)) = disk_directory() else {
+            return;
+        };
+        let group = match testkit::Cgroup::v1_read_rate(&number, 1 << 20) {
+            Ok(group) => group,
+            Err(need) => return testkit::skip(need),
+        };
+        let path = directory.join("cold");
+        let bytes = usize::try_from(COLD_PAGES).unwrap() * 4096;
+        std::fs::write(&path, vec![5; bytes]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
+        let families = [Family::Sched, Family::Block];
+        let command = group.command(std::env::current_exe().unwrap());
+        let _busy = Busy::start();
+        let subject = Subject::spawn(command, "read", &path);
+        let Some((_subject, traced)) = traced_subject(subject, "read", &families) else {
+            return;
+        };
+        assert!(traced.get("trace.block_io.read_ns") > 0);
+        assert!(traced.get("trace.sched.block_io_waits") > 0);
+        assert!(traced.get("trace.block.reads") > 0);
+        assert!(traced.get("trace.block.read_bytes") > 0);
+        assert!(traced.get("trace.block.read_ns") > 0);
+        traced.assert_closed();
+        // The machine's sums are those of its devices.
+        let schemas = traced.registry.schemas().iter();
+        let of_devices = schemas.filter(|schema| {
+            let name = schema.name.strip_prefix("trace.block.");
+            name.is_some_and(|name| name.ends_with(".reads"))
+        });
+        let sum: u64 = of_devices.map(|schema| traced.get(&schema.name)).sum();
+        assert_eq!(sum, traced.get("trace.block.reads"));
     });
-    let sum: u64 = of_devices.map(|schema| traced.get(&schema.name)).sum();
-    assert_eq!(sum, traced.get("trace.block.reads"));
 }
 
 #[test]
 fn flushing_is_distinguished_from_writing() {
-    let Some((directory, _)) = disk_directory() else {
-        return;
-    };
-    let path = directory.join("flushed");
-    let families = [Family::Sched, Family::Block];
-    let _busy = Busy::start();
-    let Some((_subject, traced)) = traced("flush", &path, &families) else {
-        return;
-    };
-    // 30 flushes of new data: some wait for the device or the journal is certain.
-    let flush_ns = traced.get("trace.block_io.flush_ns") + traced.get("trace.sleep.flush_ns");
-    assert!(flush_ns > 0);
-    assert!(traced.get("trace.block.writes") > 0);
-    traced.assert_closed();
+    in_both_ways(|| {
+        let Some((directory, _)) = disk_directory() else {
+            return;
+        };
+        let path = directory.join("flushed");
+        let families = [Family::Sched, Family::Block];
+        let _busy = Busy::start();
+        let Some((_subject, traced)) = traced("flush", &path, &families) else {
+            return;
+        };
+        // 30 flushes of new data: some wait for the device or the journal is certain.
+        let flush_ns = traced.get("trace.block_io.flush_ns") + traced.get("trace.sleep.flush_ns");
+        assert!(flush_ns > 0);
+        assert!(traced.get("trace.block.writes") > 0);
+        traced.assert_closed();
+    });
 }
 
 /// Pages of the cache count for the group that reads them, so the second half of the file has
 /// no room until the reader has made some.
 #[test]
 fn reclaim_for_a_limit_is_direct_reclaim() {
-    let Some((directory, _)) = disk_directory() else {
-        return;
-    };
-    let group = match testkit::Cgroup::v1_memory(48 << 20) {
-        Ok(group) => group,
-        Err(need) => return testkit::skip(need),
-    };
-    let path = directory.join("sparse");
-    let file = std::fs::File::create(&path).unwrap();
-    file.set_len(96 << 20).unwrap();
-    let command = group.command(std::env::current_exe().unwrap());
-    let subject = Subject::spawn(command, "reclaim", &path);
-    let Some((_subject, traced)) = traced_subject(subject, "reclaim", &[Family::Vmscan]) else {
-        return;
-    };
-    assert!(traced.get("trace.vmscan.direct_reclaims") > 0);
-    assert!(traced.get("trace.vmscan.direct_reclaim_ns") > 0);
+    in_both_ways(|| {
+        let Some((directory, _)) = disk_directory() else {
+            return;
+        };
+        let group = match testkit::Cgroup::v1_memory(48 << 20) {
+            Ok(group) => group,
+            Err(need) => return testkit::skip(need),
+        };
+        let path = directory.join("sparse");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(96 << 20).unwrap();
+        let command = group.command(std::env::current_exe().unwrap());
+        let subject = Subject::spawn(command, "reclaim", &path);
+        let Some((_subject, traced)) = traced_subject(subject, "reclaim", &[Family::Vmscan]) else {
+            return;
+        };
+        assert!(traced.get("trace.vmscan.direct_reclaims") > 0);
+        assert!(traced.get("trace.vmscan.direct_reclaim_ns") > 0);
+    });
 }
 
 #[test]
 fn faults_of_the_subject_are_counted() {
-    let families = [Family::Faults];
-    let Some((_subject, traced)) = traced("fault", Path::new(""), &families) else {
-        return;
-    };
-    // 8 MiB touched: with huge pages of 2 MiB at least 3 faults, else 2,048.
-    assert!(traced.get("trace.faults.user") >= 3);
-}
-
-#[test]
-fn a_command_that_is_named_later_counts_from_its_start() {
-    let families = [Family::Sched, Family::Faults];
-    let mut registry = Registry::new();
-    let (tracer, sights) = Tracer::open_awaiting(&families, &mut registry);
-    let Some(mut traced) = Traced::checked(tracer, &format!("{sights:?}"), registry) else {
-        return;
-    };
-    if !traced.read() {
-        return;
-    }
-    assert_eq!(traced.get("trace.sched.threads"), 0);
-    let started_ns = now_ns();
-    let mut command = Command::new("sleep").arg("0.2").spawn().unwrap();
-    traced.tracer.add_process(command.id(), started_ns);
-    command.wait().unwrap();
-    if !traced.read() {
-        return;
-    }
-    assert_eq!(traced.tracer.opened_ns(), started_ns);
-    // The program sleeps for 200 ms, and it does nothing else with a timer.
-    assert!(traced.get("trace.sleep.timer_ns") >= 199_000_000);
-    assert_eq!(traced.get("trace.sched.threads"), 1);
-    assert!(traced.get("trace.wall.run_ns") > 0);
-    traced.assert_closed();
+    in_both_ways(|| {
+        let families = [Family::Faults];
+        let Some((_subject, traced)) = traced("fault", Path::new(""), &families) else {
+            return;
+        };
+        // 8 MiB touched: with huge pages of 2 MiB at least 3 faults, else 2,048.
+        assert!(traced.get("trace.faults.user") >= 3);
+    });
 }
 
 /// Regression: a thread that slept already was counted as running when a switch was seen by
 /// half.
 #[test]
 fn one_that_sleeps_already_never_counts_as_running() {
-    let killed = Killed(Command::new("sleep").arg("600").spawn().unwrap());
-    let sleeper = &killed.0;
-    let stat = format!("/proc/{}/stat", sleeper.id());
-    let wchan = || std::fs::read_to_string(format!("/proc/{}/wchan", sleeper.id())).unwrap();
-    let asleep = || std::fs::read_to_string(&stat).unwrap().contains(") S ");
-    // It is asleep for good when it waits in its own call, not on the way there.
-    let mut tries = 0;
-    while !(asleep() && wchan().contains("nanosleep")) {
-        std::thread::sleep(Duration::from_millis(1));
-        tries += 1;
-        if tries > 5000 {
-            return testkit::skip("a kernel that tells in which function a thread sleeps");
+    in_both_ways(|| {
+        let killed = Killed(Command::new("sleep").arg("600").spawn().unwrap());
+        let sleeper = &killed.0;
+        let stat = format!("/proc/{}/stat", sleeper.id());
+        let wchan = || std::fs::read_to_string(format!("/proc/{}/wchan", sleeper.id())).unwrap();
+        let asleep = || std::fs::read_to_string(&stat).unwrap().contains(") S ");
+        // It is asleep for good when it waits in its own call, not on the way there.
+        let mut tries = 0;
+        while !(asleep() && wchan().contains("nanosleep")) {
+            std::thread::sleep(Duration::from_millis(1));
+            tries += 1;
+            if tries > 5000 {
+                return testkit::skip("a kernel that tells in which function a thread sleeps");
+            }
         }
-    }
-    let mut outcomes = Vec::new();
-    for _ in 0..20 {
-        let Some(mut traced) = Traced::open(&[Family::Sched], &[sleeper.id()]) else {
-            break;
-        };
-        std::thread::sleep(Duration::from_millis(5));
-        if traced.read() {
-            traced.assert_closed();
-            let sleep_ns = traced.get("trace.sched.sleep_ns");
-            outcomes.push((sleep_ns, traced.lives_ns(), traced.get("trace.wall.run_ns")));
+        let mut outcomes = Vec::new();
+        for _ in 0..20 {
+            let Some(mut traced) = Traced::open(&[Family::Sched], &[sleeper.id()]) else {
+                break;
+            };
+            std::thread::sleep(Duration::from_millis(5));
+            if traced.read() {
+                traced.assert_closed();
+                let sleep_ns = traced.get("trace.sched.sleep_ns");
+                outcomes.push((sleep_ns, traced.lives_ns(), traced.get("trace.wall.run_ns")));
+            }
         }
-    }
-    for (sleep_ns, life_ns, run_ns) in outcomes {
-        assert_eq!((sleep_ns, run_ns), (life_ns, 0));
-        assert!(life_ns >= 5_000_000);
-    }
+        for (sleep_ns, life_ns, run_ns) in outcomes {
+            assert_eq!((sleep_ns, run_ns), (life_ns, 0));
+            assert!(life_ns >= 5_000_000);
+        }
+    });
 }
 
 /// After records were lost, the states are those of /proc again.
 #[test]
 fn a_loss_is_noted_and_does_not_last() {
-    let mut subject = Subject::start("flood", Path::new(""));
-    subject.wait_for("ready");
-    let Some(mut traced) = Traced::open(&[Family::Sched], &[subject.id()]) else {
-        return;
-    };
-    // Nobody reads meanwhile: 40,000 switches do not fit.
-    subject.work();
-    wait_until_asleep_at(&format!("/proc/{}/stat", subject.id()));
-    // The kernel notes a loss when there is room again and something happens.
-    traced.read_lossy();
-    std::thread::sleep(Duration::from_millis(20));
-    if traced.read_lossy() == 0 {
-        return testkit::skip("a smaller ring: nothing was lost");
-    }
-    traced.assert_closed();
-    let lost = traced.read_lossy();
-    traced.assert_closed();
-    assert_eq!(traced.get("trace.lost"), lost);
-    let (run_ns, lives_ns) = (traced.get("trace.sched.run_ns"), traced.lives_ns());
-    std::thread::sleep(Duration::from_millis(5));
-    if traced.read_lossy() > lost {
-        return testkit::skip("a machine that is less busy: more was lost");
-    }
-    // It waits for input: it lives, and does not run.
-    assert_eq!(traced.get("trace.sched.run_ns"), run_ns);
-    assert!(traced.lives_ns() >= lives_ns + 5_000_000);
-    traced.assert_closed();
+    with_rings(|| {
+        let mut subject = Subject::start("flood", Path::new(""));
+        subject.wait_for("ready");
+        let Some(mut traced) = Traced::open(&[Family::Sched], &[subject.id()]) else {
+            return;
+        };
+        // Nobody reads meanwhile: 40,000 switches do not fit.
+        subject.work();
+        wait_until_asleep_at(&format!("/proc/{}/stat", subject.id()));
+        // The kernel notes a loss when there is room again and something happens.
+        traced.read_lossy();
+        std::thread::sleep(Duration::from_millis(20));
+        if traced.read_lossy() == 0 {
+            return testkit::skip("a smaller ring: nothing was lost");
+        }
+        traced.assert_closed();
+        let lost = traced.read_lossy();
+        traced.assert_closed();
+        assert_eq!(traced.get("trace.lost"), lost);
+        let (run_ns, lives_ns) = (traced.get("trace.sched.run_ns"), traced.lives_ns());
+        std::thread::sleep(Duration::from_millis(5));
+        if traced.read_lossy() > lost {
+            return testkit::skip("a machine that is less busy: more was lost");
+        }
+        // It waits for input: it lives, and does not run.
+        assert_eq!(traced.get("trace.sched.run_ns"), run_ns);
+        assert!(traced.lives_ns() >= lives_ns + 5_000_000);
+        traced.assert_closed();
+    });
 }
 
 #[test]
 fn the_machine_closes_as_well() {
-    let Some(mut traced) = Traced::open(&[Family::Sched, Family::Vmscan], &[]) else {
-        return;
-    };
-    for _ in 0..3 {
-        std::thread::sleep(Duration::from_millis(20));
-        if !traced.read() {
+    in_both_ways(|| {
+        let Some(mut traced) = Traced::open(&[Family::Sched, Family::Vmscan], &[]) else {
             return;
+        };
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(20));
+            if !traced.read() {
+                return;
+            }
+            traced.assert_closed();
         }
-        traced.assert_closed();
-    }
-    assert!(traced.get("trace.sched.threads") > 1);
-    assert!(traced.get("trace.events") > 0);
-    assert!(traced.get("trace.wall.run_ns") > 0, "this thread ran");
+        assert!(traced.get("trace.sched.threads") > 1);
+        assert!(traced.get("trace.events") > 0);
+        assert!(traced.get("trace.wall.run_ns") > 0, "this thread ran");
+    });
 }
 
 #[test]
 fn too_many_events_are_stopped() {
-    let Some(mut traced) = Traced::open(&[Family::Sched], &[]) else {
-        return;
-    };
-    traced.tracer.set_limit(Limit { events_per_s: 0, patience_ns: 0 });
-    std::thread::sleep(Duration::from_millis(5));
-    traced.read_lossy();
-    assert_eq!(traced.get("trace.stopped"), 1);
-    let spans = traced.tracer.spans();
-    assert_eq!(spans.len(), 1);
-    assert_eq!(spans[0].kind, "events_stopped");
-    assert!(!traced.tracer.sights()["events.sched"].is_open());
-    let (events, wall) = (traced.get("trace.events"), traced.get("trace.wall.run_ns"));
-    std::thread::sleep(Duration::from_millis(5));
-    traced.read_lossy();
-    assert_eq!(traced.get("trace.events"), events);
-    assert_eq!(traced.get("trace.wall.run_ns"), wall);
-    assert!(traced.tracer.spans().is_empty());
+    with_rings(|| {
+        let Some(mut traced) = Traced::open(&[Family::Sched], &[]) else {
+            return;
+        };
+        traced.tracer.set_limit(Limit { events_per_s: 0, patience_ns: 0 });
+        std::thread::sleep(Duration::from_millis(5));
+        traced.read_lossy();
+        assert_eq!(traced.get("trace.stopped"), 1);
+        let spans = traced.tracer.spans();
+        assert_eq!(spans.len(), 1);
+        assert_eq!(spans[0].kind, "events_stopped");
+        assert!(!traced.tracer.sights()["events.sched"].is_open());
+        let (events, wall) = (traced.get("trace.events"), traced.get("trace.wall.run_ns"));
+        std::thread::sleep(Duration::from_millis(5));
+        traced.read_lossy();
+        assert_eq!(traced.get("trace.events"), events);
+        assert_eq!(traced.get("trace.wall.run_ns"), wall);
+        assert!(traced.tracer.spans().is_empty());
+    });
 }

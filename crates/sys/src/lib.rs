@@ -9,6 +9,7 @@
 pub mod affinity;
 pub mod background;
 pub mod block;
+pub mod bpf;
 pub mod cachestat;
 pub mod clock;
 pub mod device;

@@ -20,18 +20,20 @@ use crate::error::{Error, Result, check, owned};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// `PERF_FLAG_FD_CLOEXEC`, from linux/perf_event.h, as the rest here.
 const FLAG_CLOEXEC: libc::c_ulong = 8;
 const TYPE_SOFTWARE: u32 = 1;
 const TYPE_TRACEPOINT: u32 = 2;
+const SOFTWARE_CPU_CLOCK: u64 = 0;
 const SOFTWARE_PAGE_FAULTS: u64 = 2;
 const SOFTWARE_DUMMY: u64 = 9;
 const IOCTL_ENABLE: libc::c_ulong = 0x2400;
 const IOCTL_DISABLE: libc::c_ulong = 0x2401;
 const IOCTL_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOCTL_SET_FILTER: libc::c_ulong = 0x4008_2406;
+const IOCTL_SET_BPF: libc::c_ulong = 0x4004_2408;
 const IOCTL_ID: libc::c_ulong = 0x8008_2407;
 
 /// What an event reports.
@@ -41,6 +43,9 @@ pub enum EventSource {
     Notices,
     /// Page faults, to be counted.
     PageFaults,
+    /// A tick of a processor's clock each so many ns, while it is not idle; for
+    /// [`Event::run`].
+    ProcessorClock(u64),
     /// The tracepoint of this number, each passing a sample with its raw data.
     Tracepoint(u64),
 }
@@ -107,6 +112,7 @@ mod flag {
     pub const DISABLED: u64 = 1 << 0;
     pub const INHERIT: u64 = 1 << 1;
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
+    pub const EXCLUDE_IDLE: u64 = 1 << 7;
     pub const COMM: u64 = 1 << 9;
     pub const TASK: u64 = 1 << 13;
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -122,9 +128,13 @@ impl RawAttributes {
         let (kind, config) = match attributes.source {
             EventSource::Notices => (TYPE_SOFTWARE, SOFTWARE_DUMMY),
             EventSource::PageFaults => (TYPE_SOFTWARE, SOFTWARE_PAGE_FAULTS),
+            EventSource::ProcessorClock(_) => (TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK),
             EventSource::Tracepoint(id) => (TYPE_TRACEPOINT, id),
         };
-        let is_tracepoint = kind == TYPE_TRACEPOINT;
+        let sample_period = match attributes.source {
+            EventSource::ProcessorClock(period_ns) => period_ns,
+            _ => u64::from(kind == TYPE_TRACEPOINT),
+        };
         let mut flags = flag::DISABLED | flag::NO_USER_STACK | flag::USE_CLOCK;
         let mut set = |wanted: bool, bits: u64| flags |= if wanted { bits } else { 0 };
         set(attributes.inherit, flag::INHERIT);
@@ -132,13 +142,14 @@ impl RawAttributes {
         set(attributes.switches, flag::CONTEXT_SWITCH);
         set(attributes.tasks, flag::TASK | flag::COMM | flag::COMM_EXEC);
         set(attributes.stack_frames == 0, flag::NO_KERNEL_STACK);
+        set(matches!(attributes.source, EventSource::ProcessorClock(_)), flag::EXCLUDE_IDLE);
         let counted = attributes.source == EventSource::PageFaults;
         set(!counted, flag::SAMPLE_ID_ALL);
         Self {
             kind,
             size: size_of::<Self>() as u32,
             config,
-            sample_period: u64::from(is_tracepoint),
+            sample_period,
             sample_type: if counted { 0 } else { record::SAMPLE_TYPE },
             flags,
             clock: libc::CLOCK_MONOTONIC,
@@ -230,6 +241,15 @@ impl Event {
         };
         check("filter a kernel event", answer)?;
         Ok(())
+    }
+
+    /// Runs a loaded program of [`crate::bpf`] at each of its samples.
+    ///
+    /// # Errors
+    /// `Denied` without the right to; `Invalid` for a program of another kind.
+    pub fn run(&self, program: BorrowedFd<'_>) -> Result<()> {
+        let number = program.as_raw_fd() as libc::c_ulong;
+        self.control("run a program at a kernel event", IOCTL_SET_BPF, number)
     }
 
     /// The number that its samples carry.

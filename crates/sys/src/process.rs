@@ -25,6 +25,8 @@ pub enum Capability {
     SysResource = 24,
     /// Performance counters of other processes and the kernel.
     Perfmon = 38,
+    /// Run programs in the kernel.
+    Bpf = 39,
 }
 
 /// Names the calling thread after the file of this program: a process that was started by
@@ -98,6 +100,7 @@ mod tests {
             Capability::SysNice,
             Capability::SysResource,
             Capability::Perfmon,
+            Capability::Bpf,
         ] {
             let bit = effective >> (capability as u32) & 1 == 1;
             assert_eq!(has_capability(capability), bit, "{capability:?}");

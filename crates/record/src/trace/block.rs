@@ -7,7 +7,7 @@
 //! A request is misaligned if it begins or ends inside of a block that its medium writes as a
 //! whole: a write then makes the device read first.
 
-use super::event::{BlockRequest, Direction};
+use super::event::{BlockRequest, Direction, Event, EventKind};
 use std::collections::HashMap;
 
 /// The most requests in flight that are remembered; more than all queues of a machine hold.
@@ -20,6 +20,8 @@ const SEARCH_NS: u64 = 1_000_000_000;
 const DEVICES_MAX: usize = 64;
 /// Classes of latency: up to 2^4 us, 2^5 us, ... 2^23 us (8.4 s).
 pub const CLASSES: std::ops::Range<u32> = 4..24;
+/// How many classes there are.
+pub const CLASS_COUNT: usize = (CLASSES.end - CLASSES.start) as usize;
 
 /// A request that its device works on.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,7 @@ pub struct CompletedRequests {
     /// The sum of their latencies.
     pub latency_ns: u64,
     /// How many there were in each of [`CLASSES`].
-    pub classes: [u64; 20],
+    pub classes: [u64; CLASS_COUNT],
     /// Of them, those that do not begin and end with blocks of the medium.
     pub misaligned: u64,
 }
@@ -60,15 +62,23 @@ pub struct DeviceRequests {
     block_bytes: Option<u64>,
 }
 
-/// Requests of all devices.
+/// What all devices did.
+#[derive(Debug, Default)]
+pub struct RequestTotals {
+    /// Reads, writes and flushes that were issued, whether or not their completion was reported.
+    pub issued: u64,
+    /// All devices together.
+    pub all: RequestSums,
+    /// Each device by the kernel's number, in the order of their first completion.
+    pub devices: Vec<DeviceRequests>,
+}
+
+/// Requests of all devices, from events.
 #[derive(Debug)]
 pub struct Requests {
     in_flight: HashMap<BlockRequest, InFlight>,
     searched_ns: u64,
-    /// Reads, writes and flushes that were issued, whether or not their completion was reported.
-    issued: u64,
-    all: RequestSums,
-    devices: Vec<DeviceRequests>,
+    totals: RequestTotals,
     block_bytes: fn(u32) -> Option<u64>,
 }
 
@@ -78,16 +88,24 @@ impl Requests {
         Self {
             in_flight: HashMap::new(),
             searched_ns: 0,
-            issued: 0,
-            all: RequestSums::default(),
-            devices: Vec::new(),
+            totals: RequestTotals::default(),
             block_bytes,
+        }
+    }
+
+    /// Takes what an event says of a request.
+    pub fn take(&mut self, event: &Event) {
+        match event.what {
+            EventKind::Issue { request, bytes } => self.issue(request, bytes, event.time_ns),
+            EventKind::Complete { request, bytes } => self.complete(request, bytes, event.time_ns),
+            EventKind::Requeue { request } => self.requeue(request),
+            _ => {}
         }
     }
 
     /// A request goes to its device.
     pub fn issue(&mut self, request: BlockRequest, bytes: u32, time_ns: u64) {
-        self.issued += u64::from(request.direction != Direction::Other);
+        self.totals.issued += u64::from(request.direction != Direction::Other);
         let is_full = self.in_flight.len() >= IN_FLIGHT_MAX;
         if is_full && time_ns.saturating_sub(self.searched_ns) >= SEARCH_NS {
             self.searched_ns = time_ns;
@@ -118,8 +136,8 @@ impl Requests {
             Direction::Other => return,
         };
         let latency_ns = time_ns.saturating_sub(entry.issued_ns);
-        self.all[index].add(entry.bytes, latency_ns);
-        if let Some(device) = self.device(request.device) {
+        self.totals.all[index].add(entry.bytes, latency_ns);
+        if let Some(device) = self.totals.device(request.device, self.block_bytes) {
             let ends = [entry.sector * 512, u64::from(entry.bytes)];
             let fits = |block: u64| ends.iter().all(|end| end.is_multiple_of(block));
             let is_misaligned = device.block_bytes.is_some_and(|block| !fits(block));
@@ -131,26 +149,23 @@ impl Requests {
     /// The device sent it back; it will be issued again.
     pub fn requeue(&mut self, request: BlockRequest) {
         if self.in_flight.remove(&request).is_some() {
-            self.issued -= u64::from(request.direction != Direction::Other);
+            self.totals.issued -= u64::from(request.direction != Direction::Other);
         }
     }
 
-    /// How many went to their devices.
-    pub fn issued(&self) -> u64 {
-        self.issued
+    /// The sums so far.
+    pub fn totals(&self) -> &RequestTotals {
+        &self.totals
     }
+}
 
-    /// All devices together.
-    pub fn all(&self) -> &RequestSums {
-        &self.all
-    }
-
-    /// Each device by the kernel's number, in the order of their first completion.
-    pub fn devices(&self) -> &[DeviceRequests] {
-        &self.devices
-    }
-
-    fn device(&mut self, number: u32) -> Option<&mut DeviceRequests> {
+impl RequestTotals {
+    /// The figures of a device, new ones if it has none yet; `None` for too many devices.
+    pub fn device(
+        &mut self,
+        number: u32,
+        block_bytes: impl FnOnce(u32) -> Option<u64>,
+    ) -> Option<&mut DeviceRequests> {
         let mut devices = self.devices.iter();
         let found = devices.position(|device| device.number == number);
         let index = match found {
@@ -159,7 +174,7 @@ impl Requests {
                 self.devices.push(DeviceRequests {
                     number,
                     sums: RequestSums::default(),
-                    block_bytes: (self.block_bytes)(number).filter(|bytes| *bytes > 0),
+                    block_bytes: block_bytes(number).filter(|bytes| *bytes > 0),
                 });
                 self.devices.len() - 1
             }
@@ -210,13 +225,13 @@ mod tests {
         let mut requests = Requests::new(|_| None);
         requests.issue(request(8), 8192, 1000);
         requests.complete(request(8), 4096, 5000);
-        assert_eq!(requests.all()[0], CompletedRequests::default(), "half of it");
+        assert_eq!(requests.totals().all[0], CompletedRequests::default(), "half of it");
         requests.complete(request(16), 4096, 101_000);
-        let read = requests.all()[0];
+        let read = requests.totals().all[0];
         assert_eq!((read.requests, read.bytes, read.latency_ns), (1, 8192, 100_000));
         // 100 us lie in the class up to 128 us, the fourth.
         assert_eq!(read.classes.iter().position(|count| *count == 1), Some(3));
-        assert_eq!(requests.devices()[0].sums, *requests.all());
+        assert_eq!(requests.totals().devices[0].sums, requests.totals().all);
         assert!(requests.in_flight.is_empty());
     }
 
@@ -231,7 +246,7 @@ mod tests {
         let elsewhere = BlockRequest { device: 8, ..request(1) };
         requests.issue(elsewhere, 512, 1);
         requests.complete(elsewhere, 512, 2);
-        let misaligned = requests.devices().iter().map(|d| d.sums[0].misaligned);
+        let misaligned = requests.totals().devices.iter().map(|d| d.sums[0].misaligned);
         assert_eq!(misaligned.collect::<Vec<_>>(), [2, 0]);
     }
 
@@ -242,14 +257,14 @@ mod tests {
             requests.issue(request(sector), 512, 1);
         }
         assert_eq!(requests.in_flight.len(), IN_FLIGHT_MAX);
-        assert_eq!(requests.issued(), 2 * IN_FLIGHT_MAX as u64);
+        assert_eq!(requests.totals().issued, 2 * IN_FLIGHT_MAX as u64);
         requests.issue(request(u64::MAX), 512, 2 * AGE_NS_MAX);
         assert_eq!(requests.in_flight.len(), 1);
         requests.requeue(request(u64::MAX));
         assert!(requests.in_flight.is_empty());
-        assert_eq!(requests.issued(), 2 * IN_FLIGHT_MAX as u64, "it went back");
+        assert_eq!(requests.totals().issued, 2 * IN_FLIGHT_MAX as u64, "it went back");
         requests.complete(request(3), 512, 9);
-        assert_eq!(requests.all()[0].requests, 0, "its issue was not seen");
+        assert_eq!(requests.totals().all[0].requests, 0, "its issue was not seen");
     }
 
     #[test]

@@ -4,57 +4,36 @@
 //! `trace.block.<dev>.read_le_<2^k>us` tells how many reads took at most so long.
 
 use super::Family;
-use super::block::{CLASSES, CompletedRequests, RequestSums, Requests};
+use super::block::{CLASSES, CompletedRequests, RequestSums};
 use super::columns::{ColumnId, counter, set};
-use super::event::{Event, EventKind};
 use super::reducer::{Reducer, TraceSums};
-use super::threads::Threads;
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
 
 /// Requests to block devices of the whole machine.
-#[derive(Debug)]
-pub struct BlockSeries {
-    requests: Requests,
-    columns: Option<BlockColumns>,
-}
-
-impl Default for BlockSeries {
-    fn default() -> Self {
-        Self { requests: Requests::new(block_bytes), columns: None }
-    }
-}
+#[derive(Debug, Default)]
+pub struct BlockSeries(Option<BlockColumns>);
 
 impl Reducer for BlockSeries {
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
-        self.columns = families.contains(&Family::Block).then(|| BlockColumns {
+        self.0 = families.contains(&Family::Block).then(|| BlockColumns {
             issued: counter(registry, "trace.block.issued", "count"),
             all: directions(registry, "trace.block"),
             devices: Vec::new(),
         });
     }
 
-    fn take(&mut self, event: &Event, _: &Threads) {
-        let (requests, time_ns) = (&mut self.requests, event.time_ns);
-        match event.what {
-            EventKind::Issue { request, bytes } => requests.issue(request, bytes, time_ns),
-            EventKind::Complete { request, bytes } => requests.complete(request, bytes, time_ns),
-            EventKind::Requeue { request } => requests.requeue(request),
-            _ => {}
-        }
-    }
-
-    fn fill(&mut self, _: &TraceSums<'_>, registry: &mut Registry, row: &mut Row) {
-        let (Some(columns), requests) = (&mut self.columns, &self.requests) else {
+    fn fill(&mut self, sums: &TraceSums<'_>, registry: &mut Registry, row: &mut Row) {
+        let (Some(columns), totals) = (&mut self.0, sums.requests) else {
             return;
         };
-        set(row, columns.issued, requests.issued());
-        fill_directions(&columns.all, requests.all(), row);
+        set(row, columns.issued, totals.issued);
+        fill_directions(&columns.all, &totals.all, row);
         let known = columns.devices.len();
-        for device in requests.devices().iter().skip(known) {
+        for device in totals.devices.iter().skip(known) {
             columns.devices.push(DeviceColumns::new(device.number, registry));
         }
-        for (columns, device) in columns.devices.iter().zip(requests.devices()) {
+        for (columns, device) in columns.devices.iter().zip(&totals.devices) {
             columns.fill(&device.sums, row);
         }
     }
@@ -135,7 +114,7 @@ fn fill_directions(directions: &[DirectionColumns; 3], sums: &RequestSums, row: 
 }
 
 /// The unit that the medium of a device writes, by the kernel's number.
-fn block_bytes(number: u32) -> Option<u64> {
+pub fn block_bytes(number: u32) -> Option<u64> {
     let (major, minor) = major_minor(number);
     let file = format!("/sys/dev/block/{major}:{minor}/queue/physical_block_size");
     std::fs::read_to_string(file).ok()?.trim().parse().ok()

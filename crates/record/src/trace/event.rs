@@ -44,6 +44,14 @@ pub enum Io {
     SwapIn,
     /// It goes past the page cache.
     Direct,
+    /// The file system reads its own data: inode tables, directories, maps of blocks.
+    Metadata,
+    /// A journal is committed.
+    Journal,
+    /// Pages are being written, and are wanted.
+    Writeback,
+    /// A device below another one: device mapper, RAID, loop.
+    Lower,
     /// The stack says none of these.
     Other,
 }
@@ -81,13 +89,17 @@ pub enum Sleep {
 
 impl Io {
     /// All of them, in the order of their numbers.
-    pub const ALL: [(Io, &str); 7] = [
+    pub const ALL: [(Io, &str); 11] = [
         (Io::Read, "read"),
         (Io::Write, "write"),
         (Io::Dirty, "dirty"),
         (Io::Flush, "flush"),
         (Io::SwapIn, "swap_in"),
         (Io::Direct, "direct"),
+        (Io::Metadata, "metadata"),
+        (Io::Journal, "journal"),
+        (Io::Writeback, "writeback"),
+        (Io::Lower, "lower"),
         (Io::Other, "other"),
     ];
 }

@@ -16,9 +16,11 @@ const THREADS_MAX: usize = 4096;
 
 /// How often, and how long together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    count: u64,
-    time_ns: u64,
+pub struct Sum {
+    /// How often.
+    pub count: u64,
+    /// How long.
+    pub time_ns: u64,
 }
 
 impl Sum {
@@ -54,36 +56,30 @@ impl Intervals {
 
 /// Direct reclaim (also of a group's limit), compaction, waits that reclaim imposed, and pauses
 /// that write-back imposed as the kernel planned them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReclaimSums {
+    /// Direct reclaims.
+    pub reclaims: Sum,
+    /// Waits that reclaim imposed.
+    pub throttles: Sum,
+    /// Compactions of memory.
+    pub compactions: Sum,
+    /// Pauses of writers.
+    pub dirty_waits: Sum,
+}
+
+/// The same from events.
 #[derive(Debug, Default)]
-pub struct Reclaim {
+pub struct ReclaimEvents {
     reclaims: Intervals,
     compactions: Intervals,
     throttles: Sum,
     dirty_waits: Sum,
-    vmscan: Option<[CountAndTime; 3]>,
-    writeback: Option<CountAndTime>,
 }
 
-impl Reducer for Reclaim {
-    fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
-        self.vmscan = families.contains(&Family::Vmscan).then(|| {
-            let mut pair = |count: &str, time: &str| {
-                let name = |last: &str| format!("trace.vmscan.{last}");
-                CountAndTime::new(registry, &name(count), &name(time))
-            };
-            [
-                pair("direct_reclaims", "direct_reclaim_ns"),
-                pair("throttles", "throttled_ns"),
-                pair("compactions", "compaction_ns"),
-            ]
-        });
-        self.writeback = families.contains(&Family::Writeback).then(|| {
-            let time = "trace.writeback.dirty_wait_ns";
-            CountAndTime::new(registry, "trace.writeback.dirty_waits", time)
-        });
-    }
-
-    fn take(&mut self, event: &Event, threads: &Threads) {
+impl ReclaimEvents {
+    /// Takes what an event says of a thread of the subject.
+    pub fn take(&mut self, event: &Event, threads: &Threads) {
         let includes = |process| threads.includes(process);
         let time_ns = event.time_ns;
         match event.what {
@@ -107,14 +103,52 @@ impl Reducer for Reclaim {
         }
     }
 
-    fn fill(&mut self, _: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
+    /// The sums so far.
+    pub fn sums(&self) -> ReclaimSums {
+        ReclaimSums {
+            reclaims: self.reclaims.sum,
+            throttles: self.throttles,
+            compactions: self.compactions.sum,
+            dirty_waits: self.dirty_waits,
+        }
+    }
+}
+
+/// The series of these sums.
+#[derive(Debug, Default)]
+pub struct ReclaimSeries {
+    vmscan: Option<[CountAndTime; 3]>,
+    writeback: Option<CountAndTime>,
+}
+
+impl Reducer for ReclaimSeries {
+    fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
+        self.vmscan = families.contains(&Family::Vmscan).then(|| {
+            let mut pair = |count: &str, time: &str| {
+                let name = |last: &str| format!("trace.vmscan.{last}");
+                CountAndTime::new(registry, &name(count), &name(time))
+            };
+            [
+                pair("direct_reclaims", "direct_reclaim_ns"),
+                pair("throttles", "throttled_ns"),
+                pair("compactions", "compaction_ns"),
+            ]
+        });
+        self.writeback = families.contains(&Family::Writeback).then(|| {
+            let time = "trace.writeback.dirty_wait_ns";
+            CountAndTime::new(registry, "trace.writeback.dirty_waits", time)
+        });
+    }
+
+    fn fill(&mut self, sums: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
+        let sums = &sums.reclaim;
         if let Some([reclaims, throttles, compactions]) = &self.vmscan {
-            self.reclaims.sum.fill(reclaims, row);
-            self.throttles.fill(throttles, row);
-            self.compactions.sum.fill(compactions, row);
+            sums.reclaims.fill(reclaims, row);
+            sums.throttles.fill(throttles, row);
+            sums.compactions.fill(compactions, row);
         }
         if let Some(pair) = &self.writeback {
-            self.dirty_waits.fill(pair, row);
+            sums.dirty_waits.fill(pair, row);
         }
     }
 }
@@ -131,7 +165,7 @@ mod tests {
 
     #[test]
     fn nested_intervals_count_once_and_strangers_never() {
-        let mut sums = Reclaim::default();
+        let mut sums = ReclaimEvents::default();
         let mut threads = Threads::new(false);
         threads.expect(5);
         for event in [
@@ -146,7 +180,7 @@ mod tests {
             sums.take(&event, &threads);
         }
         let expected = Sum { count: 1, time_ns: 10 };
-        assert_eq!(sums.reclaims.sum, expected);
-        assert_eq!(sums.compactions.sum, Sum::default());
+        assert_eq!(sums.sums().reclaims, expected);
+        assert_eq!(sums.sums().compactions, Sum::default());
     }
 }

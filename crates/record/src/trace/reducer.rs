@@ -1,22 +1,29 @@
-//! What kernel events become: a reducer takes events, or sums that are kept elsewhere, and yields
-//! series.
+//! What kernel events become: sums, kept by the kernel itself or from its events, yield series.
 //!
-//! The reducers of a recording are one type, a chain of pairs, so each event reaches all of them by
-//! direct calls. Their number is fixed when the program is compiled.
+//! Whatever made the sums, the series are the same. The reducers of a recording are one type, a
+//! chain of pairs, so their number is fixed when the program is compiled.
 
 use super::Family;
-use super::event::Event;
-use super::threads::Threads;
+use super::block::RequestTotals;
+use super::cpu::CpuSums;
+use super::reclaim::ReclaimSums;
+use super::threads::ThreadSums;
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 
-/// What is summed up outside of the reducers: by the kernel, or by the tracer for all of them.
+/// What was summed up until the instant of the sample.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceSums<'a> {
-    /// The subject's threads, settled to the instant of the sample.
-    pub threads: &'a Threads,
-    /// Events that were read.
+    /// The subject's threads.
+    pub threads: ThreadSums,
+    /// Requests to block devices.
+    pub requests: &'a RequestTotals,
+    /// Reclaim, compaction and write-back.
+    pub reclaim: ReclaimSums,
+    /// Samples of the processors.
+    pub cpu: &'a CpuSums,
+    /// Events that were seen.
     pub events: u64,
     /// Events that the kernel had to drop.
     pub lost: u64,
@@ -26,13 +33,10 @@ pub struct TraceSums<'a> {
     pub faults: u64,
 }
 
-/// Reduces events to series.
+/// Writes sums as series.
 pub trait Reducer: Debug + Default {
     /// Adds the columns of the families that are open; without its family a reducer stays idle.
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry);
-
-    /// Takes one event; events come in order of time. Skips those that it does not know.
-    fn take(&mut self, _event: &Event, _threads: &Threads) {}
 
     /// Writes its values; may add columns for what has appeared.
     fn fill(&mut self, sums: &TraceSums<'_>, registry: &mut Registry, row: &mut Row);
@@ -42,11 +46,6 @@ impl<A: Reducer, B: Reducer> Reducer for (A, B) {
     fn open(&mut self, families: &BTreeSet<Family>, registry: &mut Registry) {
         self.0.open(families, registry);
         self.1.open(families, registry);
-    }
-
-    fn take(&mut self, event: &Event, threads: &Threads) {
-        self.0.take(event, threads);
-        self.1.take(event, threads);
     }
 
     fn fill(&mut self, sums: &TraceSums<'_>, registry: &mut Registry, row: &mut Row) {

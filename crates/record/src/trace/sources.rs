@@ -8,7 +8,7 @@ use super::decode::{Decoder, Point};
 use super::event::{Event, EventKind};
 use super::stack::FunctionTable;
 use model::recording::SourceState;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::CStr;
 use sys::perf::{self, Attributes, EventSource, Holder, Record, Ring};
 use sys::tracefs::Tracefs;
@@ -57,8 +57,8 @@ fn wanted(family: Family) -> &'static [Wanted] {
         Family::Block => BLOCK,
         Family::Vmscan => VMSCAN,
         Family::Writeback => WRITEBACK,
-        // Counted by the kernel itself.
-        Family::Faults => &[],
+        // Counted by the kernel itself, or only there.
+        Family::Faults | Family::Cpu | Family::Who => &[],
     }
 }
 
@@ -68,7 +68,6 @@ pub struct EventSources {
     rings: Vec<Ring>,
     events: Vec<perf::Event>,
     decoders: HashMap<u64, Decoder>,
-    faults: Vec<perf::Event>,
     /// Whether switches are reported. The last switch then ends a thread: the notice of its end
     /// comes before it has given back its memory, for which it still runs.
     switches: bool,
@@ -148,42 +147,6 @@ impl EventSources {
         self.events.iter().try_for_each(perf::Event::enable)
     }
 
-    /// Counts page faults of these threads and their later children, or of all processors.
-    ///
-    /// # Errors
-    /// When the kernel does not count for any of them.
-    pub fn count_faults(&mut self, threads: Option<&HashSet<u32>>) -> sys::Result<()> {
-        let mut attributes = Attributes::new(EventSource::PageFaults);
-        attributes.user_only = true;
-        attributes.inherit = threads.is_some();
-        let opened: Vec<sys::Result<perf::Event>> = match threads {
-            Some(threads) => {
-                let open = |thread: &u32| perf::Event::on_thread(&attributes, *thread);
-                threads.iter().map(open).collect()
-            }
-            None => {
-                let open = |processor| perf::Event::on_processor(&attributes, processor);
-                online().into_iter().map(open).collect()
-            }
-        };
-        let all_failed = opened.iter().all(Result::is_err);
-        for event in opened {
-            // One thread may have ended since it was seen; all of them have not.
-            match event.and_then(|event| event.enable().map(|()| event)) {
-                Ok(event) => self.faults.push(event),
-                Err(error) if all_failed => return Err(error),
-                Err(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Page faults so far.
-    pub fn faults(&self) -> u64 {
-        let counts = self.faults.iter().map(|event| event.count().unwrap_or(0));
-        counts.sum()
-    }
-
     /// Appends what the kernel reported until now, each processor's in its order.
     pub fn drain(&mut self, table: &FunctionTable, into: &mut Vec<Event>) -> Drained {
         let mut drained = Drained::default();
@@ -205,7 +168,7 @@ impl EventSources {
 
     /// Stops everything; what was reported can still be drained.
     pub fn stop(&self) {
-        for event in self.all() {
+        for event in &self.events {
             // An event that cannot be stopped ends when it is closed.
             let _ = event.disable();
         }
@@ -216,11 +179,7 @@ impl EventSources {
     /// # Errors
     /// As [`Holder::start`].
     pub fn hold(&self) -> sys::Result<Holder> {
-        Holder::start(self.all())
-    }
-
-    fn all(&self) -> impl Iterator<Item = &perf::Event> {
-        self.events.iter().chain(&self.faults)
+        Holder::start(self.events.iter())
     }
 }
 
@@ -341,7 +300,7 @@ fn ring_pages(processors: usize) -> usize {
 }
 
 /// The processors that are on.
-fn online() -> Vec<u32> {
+pub fn online() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let found = parse_list(text.trim());
     if found.is_empty() { vec![0] } else { found }

@@ -5,7 +5,7 @@
 //! addresses leaves the table empty, and every wait without a class.
 
 mod functions;
-mod kept;
+pub(super) mod kept;
 mod symbols;
 
 use super::event::{Io, Sleep, State};
@@ -30,8 +30,10 @@ impl FunctionTable {
         static TABLE: OnceLock<FunctionTable> = OnceLock::new();
         TABLE.get_or_init(|| {
             let names = functions::names();
-            let functions = kept::functions(&names);
-            Self { names, functions }
+            let mut rules: Vec<&str> = names.keys().copied().collect();
+            rules.sort_unstable();
+            let functions: Option<Vec<Function>> = kept::of_kernel(&rules);
+            Self { names, functions: functions.unwrap_or_default() }
         })
     }
 
@@ -54,6 +56,19 @@ impl FunctionTable {
         if state & 0xff == 0 {
             return None;
         }
+        let judge = self.judge(stack);
+        let is_blocked = state & UNINTERRUPTIBLE != 0;
+        let is_io = is_blocked && (judge.is_io_wait || self.functions.is_empty());
+        Some(judge.verdict(is_io, !self.functions.is_empty()))
+    }
+
+    /// As [`FunctionTable::classify`] for a thread of which the kernel says whether it waits for
+    /// block I/O.
+    pub fn classify_wait(&self, is_io: bool, stack: impl Iterator<Item = u64>) -> State {
+        self.judge(stack).verdict(is_io, !self.functions.is_empty())
+    }
+
+    fn judge(&self, stack: impl Iterator<Item = u64>) -> Judge {
         let mut judge = Judge::default();
         // Marks between parts of a stack are the largest numbers.
         for address in stack.filter(|address| *address < u64::MAX - 4095) {
@@ -62,9 +77,7 @@ impl FunctionTable {
                 judge.add(meaning);
             }
         }
-        let is_blocked = state & UNINTERRUPTIBLE != 0;
-        let is_io = is_blocked && (judge.is_io_wait || self.functions.is_empty());
-        Some(judge.verdict(is_io, !self.functions.is_empty()))
+        judge
     }
 
     /// As [`FunctionTable::classify`] for a thread that sleeps already, from the text of

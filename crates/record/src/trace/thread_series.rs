@@ -5,7 +5,7 @@ use super::Family;
 use super::columns::{ColumnId, counter, set};
 use super::event::{Io, Sleep, State};
 use super::reducer::{Reducer, TraceSums};
-use super::threads::{Threads, WALL};
+use super::threads::{ThreadSums, WALL};
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ impl Reducer for ThreadSeries {
 
     fn fill(&mut self, sums: &TraceSums<'_>, _: &mut Registry, row: &mut Row) {
         if let Some(sched) = &self.0 {
-            sched.fill(sums.threads, row);
+            sched.fill(&sums.threads, row);
         }
     }
 }
@@ -34,6 +34,7 @@ struct Sched {
     waits: ColumnId,
     untold_wakeups: ColumnId,
     threads: ColumnId,
+    sampled: ColumnId,
     wall: [ColumnId; WALL.len()],
     sleeps: [(Sleep, ColumnId); Sleep::ALL.len()],
     ios: [(Io, ColumnId); Io::ALL.len()],
@@ -50,6 +51,7 @@ impl Sched {
             waits: column("sched.waits", "count"),
             untold_wakeups: column("sched.untold_wakeups", "count"),
             threads: column("sched.threads", "count"),
+            sampled: column("sched.sampled_ns", "ns"),
             wall: WALL.map(|name| column(&format!("wall.{name}_ns"), "ns")),
             sleeps: Sleep::ALL
                 .map(|(sleep, name)| (sleep, column(&format!("sleep.{name}_ns"), "ns"))),
@@ -57,26 +59,26 @@ impl Sched {
         }
     }
 
-    fn fill(&self, threads: &Threads, row: &mut Row) {
+    fn fill(&self, threads: &ThreadSums, row: &mut Row) {
+        let of = |state: State| threads.states_ns[state.index()];
         let mut sleep_ns = 0;
         for (sleep, column) in &self.sleeps {
-            let sum_ns = threads.sum_ns(State::Sleep(*sleep));
+            let sum_ns = of(State::Sleep(*sleep));
             sleep_ns += sum_ns;
             set(row, *column, sum_ns);
         }
         let mut block_io_ns = 0;
         for (io, column) in &self.ios {
-            let sum_ns = threads.sum_ns(State::BlockIo(*io));
+            let sum_ns = of(State::BlockIo(*io));
             block_io_ns += sum_ns;
             set(row, *column, sum_ns);
         }
-        let [run, queue, children] =
-            [State::Run, State::Queue, State::Children].map(|state| threads.sum_ns(state));
+        let [run, queue, children] = [State::Run, State::Queue, State::Children].map(of);
         let sums = [run, queue, block_io_ns, children, sleep_ns];
         for (column, sum_ns) in self.states.iter().zip(sums) {
             set(row, *column, sum_ns);
         }
-        for (column, sum_ns) in self.wall.iter().zip(threads.wall_ns()) {
+        for (column, sum_ns) in self.wall.iter().zip(threads.wall_ns) {
             set(row, *column, sum_ns);
         }
         set(row, self.switches, threads.switches);
@@ -84,5 +86,6 @@ impl Sched {
         set(row, self.waits, threads.waits);
         set(row, self.untold_wakeups, threads.untold_wakeups);
         set(row, self.threads, threads.seen);
+        set(row, self.sampled, threads.sampled_ns);
     }
 }

@@ -30,6 +30,27 @@ impl TracedThread {
     }
 }
 
+/// What the subject's threads did, as sums.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadSums {
+    /// Thread time by [`State::index`].
+    pub states_ns: [u64; State::COUNT],
+    /// The clock's time by [`WALL`].
+    pub wall_ns: [u64; WALL.len()],
+    /// Times that a thread of the subject left a processor.
+    pub switches: u64,
+    /// Times that one began to wait for a block device.
+    pub block_io_waits: u64,
+    /// Waits of any kind that were over.
+    pub waits: u64,
+    /// Of them, those without a reported wake-up: the thread just came.
+    pub untold_wakeups: u64,
+    /// Threads that belonged to the subject.
+    pub seen: u64,
+    /// Time of waits whose state is that of an earlier wait of their thread.
+    pub sampled_ns: u64,
+}
+
 /// How many threads hold a state, and for how long threads have.
 #[derive(Clone, Copy, Debug, Default)]
 struct StateTime {
@@ -58,16 +79,11 @@ pub struct Threads {
     /// Threads by index in [`WALL`].
     wall_counts: [u64; WALL.len()],
     wall_ns: [u64; WALL.len()],
-    /// Times that a thread of the subject left a processor.
-    pub switches: u64,
-    /// Times that one began to wait for a block device.
-    pub block_io_waits: u64,
-    /// Waits of any kind that were over.
-    pub waits: u64,
-    /// Of them, those without a reported wake-up: the thread just came.
-    pub untold_wakeups: u64,
-    /// Threads that belonged to the subject.
-    pub seen: u64,
+    switches: u64,
+    block_io_waits: u64,
+    waits: u64,
+    untold_wakeups: u64,
+    seen: u64,
 }
 
 impl Threads {
@@ -159,14 +175,19 @@ impl Threads {
         }
     }
 
-    /// TracedThread time in one state, as of the last [`Threads::settle`].
-    pub fn sum_ns(&self, state: State) -> u64 {
-        self.states[state.index()].sum_ns
-    }
-
-    /// The clock's time by [`WALL`].
-    pub fn wall_ns(&self) -> [u64; WALL.len()] {
-        self.wall_ns
+    /// The sums as of the last [`Threads::settle`].
+    pub fn sums(&self) -> ThreadSums {
+        ThreadSums {
+            states_ns: self.states.map(|state| state.sum_ns),
+            wall_ns: self.wall_ns,
+            switches: self.switches,
+            block_io_waits: self.block_io_waits,
+            waits: self.waits,
+            untold_wakeups: self.untold_wakeups,
+            seen: self.seen,
+            // Each wait is looked at.
+            sampled_ns: 0,
+        }
     }
 
     /// Moves the clock on; it never goes back.

@@ -1,5 +1,5 @@
-//! Series of what was counted elsewhere: events by the tracer, page faults by the kernel.
-//! They take sums and no events.
+//! Series of what was counted elsewhere: events by their source, page faults by the
+//! kernel.
 
 use super::Family;
 use super::columns::{ColumnId, SOURCE, counter, set};

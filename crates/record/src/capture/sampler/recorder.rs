@@ -249,7 +249,7 @@ fn open_tracer(
     facts: &mut Facts,
 ) -> Option<Tracer> {
     let Some(processes) = &watched.traced else {
-        let name = |family: &Family| format!("events.{}", family.name());
+        let name = |family: &Family| family.sight().to_owned();
         facts.sights.extend(families.iter().map(|family| (name(family), no_process())));
         return None;
     };

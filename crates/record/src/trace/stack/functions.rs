@@ -13,9 +13,13 @@ pub(super) enum IoPurpose {
     Reclaim,
     SwapIn,
     Dirty,
+    Journal,
     Flush,
+    Lower,
     Direct,
+    Metadata,
     Read,
+    Writeback,
     Write,
 }
 
@@ -26,6 +30,10 @@ impl IoPurpose {
             IoPurpose::Dirty => Io::Dirty,
             IoPurpose::Flush => Io::Flush,
             IoPurpose::Direct => Io::Direct,
+            IoPurpose::Metadata => Io::Metadata,
+            IoPurpose::Journal => Io::Journal,
+            IoPurpose::Writeback => Io::Writeback,
+            IoPurpose::Lower => Io::Lower,
             IoPurpose::Read => Io::Read,
             // What reclaim waits for are pages that it writes.
             IoPurpose::Reclaim | IoPurpose::Write => Io::Write,
@@ -124,18 +132,49 @@ const GROUPS: &[Group] = &[
         Some(IoPurpose::Read),
         "filemap_read filemap_get_pages filemap_update_page filemap_splice_read \
         page_cache_ra_unbounded page_cache_ra_order page_cache_sync_ra page_cache_async_ra \
-        page_cache_sync_readahead force_page_cache_ra do_read_cache_folio read_cache_folio \
-        ext4_bread __ext4_sb_bread_gfp ext4_read_bh __bread_gfp bdev_getblk ext4_mpage_readpages \
-        mpage_readahead iomap_readahead ext4_find_entry __ext4_find_entry ext4_readdir \
-        ext4_get_inode_loc __ext4_get_inode_loc ext4_read_block_bitmap ext4_wait_block_bitmap \
-        ext4_read_inode_bitmap ext4_iget __ext4_iget vfs_read vfs_readv",
+        page_cache_sync_readahead force_page_cache_ra ext4_mpage_readpages mpage_readahead \
+        iomap_readahead vfs_read vfs_readv",
+    ),
+    (
+        Some(Sleep::File),
+        Some(IoPurpose::Metadata),
+        "ext4_bread __ext4_sb_bread_gfp ext4_sb_bread ext4_read_bh ext4_read_bh_lock __bread_gfp \
+        bdev_getblk __getblk_slow bh_read bh_submit_read __bh_read ext4_find_entry \
+        __ext4_find_entry ext4_readdir ext4_get_inode_loc __ext4_get_inode_loc \
+        ext4_read_block_bitmap ext4_wait_block_bitmap ext4_read_block_bitmap_nowait \
+        ext4_read_inode_bitmap ext4_iget __ext4_iget read_extent_tree_block \
+        __read_extent_tree_block ext4_ext_find_extent ext4_find_extent ext4_mb_init_cache \
+        ext4_mb_load_buddy_gfp ext4_dx_find_entry htree_dirblock_to_tree xfs_buf_read_map \
+        xfs_buf_iowait xfs_trans_read_buf_map xfs_imap_to_bp xfs_iget btrfs_read_extent_buffer \
+        read_extent_buffer_pages read_tree_block btrfs_search_slot do_read_cache_folio \
+        read_cache_folio fat__get_entry fat_get_entry fat_ent_bread fat_ent_read",
+    ),
+    (
+        Some(Sleep::Flush),
+        Some(IoPurpose::Journal),
+        "jbd2_journal_commit_transaction kjournald2 journal_wait_on_commit_record \
+        jbd2_log_do_checkpoint __jbd2_log_wait_for_space jbd2_journal_get_write_access \
+        do_get_write_access jbd2_journal_get_undo_access xlog_wait_on_iclog xlog_force_lsn \
+        xfs_log_force btrfs_commit_transaction",
+    ),
+    (
+        Some(Sleep::File),
+        Some(IoPurpose::Writeback),
+        "folio_wait_writeback folio_wait_stable __filemap_fdatawait_range \
+        filemap_fdatawait_range_keep_errors truncate_inode_pages_range",
+    ),
+    (
+        Some(Sleep::File),
+        Some(IoPurpose::Lower),
+        "lo_rw_aio loop_process_work lo_complete_rq dm_submit_bio __dm_destroy dm_wait_for_completion \
+        md_submit_bio md_handle_request raid1_read_request raid10_read_request raid5_make_request \
+        bcache_submit_bio cached_dev_submit_bio",
     ),
     (
         Some(Sleep::File),
         Some(IoPurpose::Write),
         "generic_perform_write iomap_file_buffered_write ext4_buffered_write_iter ext4_writepages \
-        ext4_do_writepages xfs_file_write_iter ext4_page_mkwrite folio_wait_writeback \
-        folio_wait_stable do_writepages wb_workfn jbd2_journal_commit_transaction kjournald2 \
+        ext4_do_writepages xfs_file_write_iter ext4_page_mkwrite do_writepages wb_workfn \
         vfs_write vfs_writev ext4_setattr do_truncate",
     ),
     (

@@ -2,8 +2,10 @@
 //!
 //! Nothing else of that file is kept: some two hundred of a hundred thousand lines matter.
 
-use super::functions::{FunctionMeaning, FunctionNames};
-use std::io::BufRead;
+use super::functions::{self, FunctionMeaning, FunctionNames};
+use super::kept::KeptTable;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 
 /// No function is longer; a table that is out of order shall not claim more.
 const FUNCTION_BYTES_MAX: u64 = 64 << 10;
@@ -16,6 +18,38 @@ pub(super) struct Function {
     pub end: u64,
     pub name: &'static str,
     pub meaning: FunctionMeaning,
+}
+
+impl KeptTable for Vec<Function> {
+    const FILE: &'static str = "functions";
+
+    fn find(symbols: BufReader<File>) -> Self {
+        read(symbols, &functions::names())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    fn write(&self) -> String {
+        let line =
+            |Function { start, end, name, .. }: &Function| format!("{start:x} {end:x} {name}\n");
+        self.iter().map(line).collect()
+    }
+
+    fn read<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let names = functions::names();
+        let read: Self = lines.map(|line| kept_function(line, &names)).collect::<Option<_>>()?;
+        read.is_sorted_by_key(|function| function.start).then_some(read)
+    }
+}
+
+fn kept_function(line: &str, names: &FunctionNames) -> Option<Function> {
+    let mut words = line.split(' ');
+    let mut address = || u64::from_str_radix(words.next()?, 16).ok();
+    let (start, end) = (address()?, address()?);
+    let (name, meaning) = names.get_key_value(words.next()?)?;
+    Some(Function { start, end, name, meaning: *meaning })
 }
 
 /// Reads lines of address, kind and name; in order of the addresses.
@@ -100,5 +134,23 @@ impl Shapes {
     fn may_have(&self, name: &[u8]) -> bool {
         let lengths = name.first().map_or(0, |first| self.0[usize::from(*first)]);
         lengths >> name.len().min(63) & 1 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_says_the_same() {
+        let symbols = "1000 T io_schedule\n1100 t futex_wait\n1200 T end\n";
+        let found = read(symbols.as_bytes(), &functions::names());
+        assert_eq!(found.len(), 2);
+        assert_eq!(Vec::<Function>::read(found.write().lines()), Some(found));
+        for damaged in ["1000 1100 no_such_function", "1000 io_schedule", "x 1100 io_schedule"] {
+            assert_eq!(Vec::<Function>::read(damaged.lines()), None, "{damaged}");
+        }
+        let turned = "1100 1200 futex_wait\n1000 1100 io_schedule";
+        assert_eq!(Vec::<Function>::read(turned.lines()), None);
     }
 }

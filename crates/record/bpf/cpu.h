@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What a processor did at a tick of its clock: the kernel stack, none in user code.
+ */
+#ifndef CPU_H
+#define CPU_H
+
+#include "sums.h"
+
+SECTION("perf_event")
+int processor_sampled(void *context)
+{
+	struct task_struct *task = current_task();
+	struct scratch *scratch = scratch_for(SCRATCH_CPU);
+	if (!scratch || !task->pid || !thread_of(task))
+		return 0;
+	struct cpu_record *record = &scratch->cpu;
+	s64 bytes = get_stack(context, record->frames, sizeof(record->frames), 0);
+	record->kind = NEWS_CPU;
+	record->process = task->tgid;
+	record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
+	record->frame_count = bytes > 0 ? bytes / sizeof(u64) : 0;
+	tell(record, sizeof(*record));
+	return 0;
+}
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Which files: what each process adds to the page cache, makes dirty, reads again after it was
+ * evicted; and what of a file is evicted. The Rust side takes the entries away each second.
+ */
+#ifndef FILES_H
+#define FILES_H
+
+#include "block.h"
+
+enum { NAMES = 6, NAME_BYTES = 32 };
+enum { FILE_TYPE = 0170000, BLOCK_DEVICE = 0060000 };
+enum { PAGE_BYTES = 4096 };
+
+/* `process` is 0 for what was evicted: reclaim works for others. */
+struct file_key {
+	u32 device, process;
+	u64 inode;
+};
+struct file_value {
+	u64 added, refaulted, dirtied, evicted;
+	char names[NAMES][NAME_BYTES];	/* its own, its directory's, and so on */
+};
+struct {
+	MAP_NUMBER(type, MAP_HASH);
+	MAP_NUMBER(max_entries, 4096);
+	MAP_TYPE(key, struct file_key);
+	MAP_TYPE(value, struct file_value);
+} files SECTION(".maps");
+
+INLINE u64 bytes_of(struct folio *folio)
+{
+	/* The flags are its first word, in every form of the type. */
+	u64 flags = *(unsigned long *)folio;
+	u32 order = 0;
+	if (flags >> ENUM_VALUE(pageflags, PG_head) & 1) {
+		struct folio___old *old = (void *)folio;
+		if (FIELD_EXISTS(old->_folio_order))
+			order = old->_folio_order;
+		else
+			order = folio->_flags_1 & 0xff;
+	}
+	return (u64)PAGE_BYTES << (order & 31);
+}
+
+INLINE u64 read_pointer(u64 at)
+{
+	u64 pointer = 0;
+	read_kernel(&pointer, sizeof(pointer), (void *)at);
+	return pointer;
+}
+
+/* The last names of a path, as the directory entries of an open file have them. */
+INLINE void read_names(struct inode *inode, struct file_value *value)
+{
+	u64 alias = read_pointer((u64)inode + FIELD_OFFSET(inode, i_dentry.first));
+	if (!alias)
+		return;
+	u64 dentry = alias - FIELD_OFFSET(dentry, d_u.d_alias);
+	for (int level = 0; level < NAMES; level++) {
+		u64 name = read_pointer(dentry + FIELD_OFFSET(dentry, d_name.name));
+		read_kernel_text(value->names[level], NAME_BYTES, (void *)name);
+		u64 parent = read_pointer(dentry + FIELD_OFFSET(dentry, d_parent));
+		if (parent == dentry || !parent)
+			return;
+		dentry = parent;
+	}
+}
+
+INLINE struct file_value *file_of(struct inode *inode, u32 process)
+{
+	struct file_key key = {
+		.device = inode->i_sb->s_dev,
+		.process = process,
+		.inode = inode->i_ino,
+	};
+	if ((inode->i_mode & FILE_TYPE) == BLOCK_DEVICE) {
+		key.device = inode->i_rdev;
+		key.inode = 0;
+	}
+	struct file_value *value = map_lookup(&files, &key);
+	if (value)
+		return value;
+	struct file_value none = {};
+	read_names(inode, &none);
+	map_update(&files, &key, &none, IF_ABSENT);
+	return map_lookup(&files, &key);
+}
+
+/*
+ * Which pages were evicted, to know them when they come again: a mark each, in a slot that its
+ * page shares with others. A later page takes the slot, so some are forgotten; a mark of 32 bits is
+ * not mistaken for another. Of a folio at most 64 pages are marked.
+ */
+enum { EVICTED = 1 << 20, MARKED_MOST = 64 };
+struct {
+	MAP_NUMBER(type, MAP_ARRAY);
+	MAP_NUMBER(max_entries, EVICTED);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} evicted SECTION(".maps");
+
+INLINE u64 mix(u64 number)
+{
+	number = (number ^ number >> 32) * 0xd6e8feb86659fd93ull;
+	return (number ^ number >> 29) * 0xd6e8feb86659fd93ull;
+}
+
+/* Marks the pages of a folio as evicted, or takes their marks away; how many had one. */
+INLINE u64 mark_pages(struct inode *inode, u64 index, u64 bytes, bool is_evicted)
+{
+	u64 file = mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40);
+	u64 pages = bytes / PAGE_BYTES, step = pages / MARKED_MOST, had = 0;
+	step = step ? step : 1;
+	for (u32 number = 0; number < MARKED_MOST && number * step < pages; number++) {
+		u64 hash = mix(file + index + number * step);
+		u32 slot = hash & (EVICTED - 1), mark = hash >> 32 | 1;
+		u32 *known = map_lookup(&evicted, &slot);
+		if (!known)
+			continue;
+		if (is_evicted) {
+			*known = mark;
+		} else if (*known == mark) {
+			*known = 0;
+			had += step;
+		}
+	}
+	return had;
+}
+
+SECTION("tp_btf/mm_filemap_add_to_page_cache")
+int page_added(u64 *context)
+{
+	struct folio *folio = (void *)context[0];
+	struct inode *inode = folio->mapping->host;
+	struct task_struct *task = current_task();
+	struct thread *thread = thread_of(task);
+	if (!thread)
+		return 0;
+	u64 bytes = bytes_of(folio);
+	u64 back = mark_pages(inode, folio->index, bytes, 0) * PAGE_BYTES;
+	thread->kept[CACHE_ADDED] += bytes;
+	thread->kept[REFAULTED] += back;
+	struct file_value *file = file_of(inode, task->tgid);
+	if (!file) {
+		count(LOST_FILE_BYTES, bytes);
+		return 0;
+	}
+	ADD(file->added, bytes);
+	if (back)
+		ADD(file->refaulted, back);
+	return 0;
+}
+
+SECTION("tp_btf/mm_filemap_delete_from_page_cache")
+int page_deleted(u64 *context)
+{
+	struct folio *folio = (void *)context[0];
+	struct inode *inode = folio->mapping->host;
+	struct task_struct *task = current_task();
+	/* All else is a file that was truncated or dropped. */
+	if (!(task->flags & PF_MEMALLOC))
+		return 0;
+	u64 bytes = bytes_of(folio);
+	mark_pages(inode, folio->index, bytes, 1);
+	struct file_value *file = everyone ? file_of(inode, 0) : 0;
+	if (file)
+		ADD(file->evicted, bytes);
+	return 0;
+}
+
+SECTION("tp_btf/writeback_dirty_folio")
+int page_dirtied(u64 *context)
+{
+	struct folio *folio = (void *)context[0];
+	struct address_space *mapping = (void *)context[1];
+	struct task_struct *task = current_task();
+	if (!mapping || !thread_of(task))
+		return 0;
+	struct file_value *file = file_of(mapping->host, task->tgid);
+	if (file)
+		ADD(file->dirtied, bytes_of(folio));
+	return 0;
+}
+
+/* A read whose pages belong to no file: they come back from swap. */
+SECTION("tp_btf/block_bio_queue")
+int read_queued(u64 *context)
+{
+	struct bio *bio = (void *)context[0];
+	struct thread *thread = current_thread();
+	if (!thread || bio->bi_opf & OPERATION || !bio->bi_iter.bi_size)
+		return 0;
+	u64 flags = read_pointer((u64)bio->bi_io_vec->bv_page);
+	if (flags >> ENUM_VALUE(pageflags, PG_swapbacked) & 1)
+		thread->kept[SWAPPED_IN] += bio->bi_iter.bi_size;
+	return 0;
+}
+
+#endif

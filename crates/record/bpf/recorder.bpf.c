@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * The recorder inside of the kernel: events are reduced to sums where they happen, so none is lost
+ * and none is copied. `cargo xtask bpf` builds it; the Rust side is src/trace/in_kernel.rs. Each
+ * program is optional: a kernel that refuses one leaves the others.
+ */
+#include "block.h"
+#include "cpu.h"
+#include "files.h"
+#include "memory.h"
+#include "threads.h"
+
+char LICENSE[] SECTION("license") = "Dual MIT/GPL";

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What a sleeper waits for, by its kernel stack. Different stacks are few: each gets a number, its
+ * frames are told once, and the Rust side answers with the state that they stand for.
+ *
+ * A stack is taken when its thread is woken and has waited for long, or at every 32nd short wait;
+ * the short waits in between count as the last one of the same kind that was looked at.
+ */
+#ifndef STACKS_H
+#define STACKS_H
+
+#include "sums.h"
+
+enum { STACKS = 2048, LOOK_EVERY = 32, NO_STACK = 0xffffffff };
+
+struct {
+	MAP_NUMBER(type, MAP_HASH);
+	MAP_NUMBER(max_entries, STACKS);
+	MAP_TYPE(key, struct stack_key);
+	MAP_TYPE(value, u32);
+} stacks SECTION(".maps");
+
+/* By number: the state, NO_STATE while it is not known. Written by the Rust side alone. */
+struct {
+	MAP_NUMBER(type, MAP_ARRAY);
+	MAP_NUMBER(max_entries, STACKS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} stack_states SECTION(".maps");
+
+/* By number: time that counts as unknown, because the state was not known yet. */
+struct {
+	MAP_NUMBER(type, MAP_ARRAY);
+	MAP_NUMBER(max_entries, STACKS);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u64);
+} stack_ticks SECTION(".maps");
+
+struct {
+	MAP_NUMBER(type, MAP_ARRAY);
+	MAP_NUMBER(max_entries, 1);
+	MAP_TYPE(key, u32);
+	MAP_TYPE(value, u32);
+} stack_numbers SECTION(".maps");
+
+/* The number of the stack of a task that sleeps, which is told if it is new. */
+INLINE u32 stack_of(struct task_struct *task, bool is_block, struct scratch *scratch)
+{
+	struct stack_record *record = &scratch->stack;
+	u32 zero = 0;
+	__builtin_memset(&record->stack, 0, sizeof(record->stack));
+	record->stack.is_block = is_block;
+	if (get_task_stack(task, record->stack.frames, sizeof(record->stack.frames), 0) <= 0)
+		return NO_STACK;
+	u32 *known = map_lookup(&stacks, &record->stack);
+	if (known)
+		return *known;
+	u32 *next = map_lookup(&stack_numbers, &zero);
+	if (!next || *next >= STACKS)
+		goto full;
+	record->id = ADD(*next, 1);
+	if (record->id >= STACKS)
+		goto full;
+	record->kind = NEWS_STACK;
+	if (map_update(&stacks, &record->stack, &record->id, IF_ABSENT))
+		return NO_STACK;	/* another processor was first; its number is found next time */
+	tell(record, sizeof(*record));
+	return record->id;
+full:
+	count(LOST_STACKS, 1);
+	return NO_STACK;
+}
+
+/* The state of a stack; NO_STATE while it is not known. */
+INLINE u32 state_of_stack(u32 id)
+{
+	u32 *state = map_lookup(&stack_states, &id);
+	return state ? *state & (STATES - 1) : NO_STATE;
+}
+
+/* What a thread waits for until its stack is seen: what it last waited for. */
+INLINE u32 guess_wait(struct thread *thread, bool is_block)
+{
+	u32 last = is_block ? thread->last_block : thread->last_sleep;
+	return last ? last : is_block ? block_unknown : sleep_unknown;
+}
+
+/*
+ * Corrects the class of a wait that is over: `guess` was what the last wait of the thread was.
+ */
+INLINE void name_wait(struct task_struct *task, struct thread *thread, struct sums *own, u32 guess,
+		      u64 ticks)
+{
+	bool block = is_block(guess);
+	if (ticks < long_wait_ticks && thread->short_waits++ % LOOK_EVERY) {
+		own->counts[SAMPLED_TICKS] += ticks;
+		return;
+	}
+	struct scratch *scratch = scratch_for(SCRATCH_EVENTS);
+	if (!scratch)
+		return;
+	u32 id = stack_of(task, block, scratch);
+	u32 unknown = block ? block_unknown : sleep_unknown;
+	u32 state = id == NO_STACK ? unknown : state_of_stack(id);
+	if (state == NO_STATE) {
+		u64 *pending = map_lookup(&stack_ticks, &id);
+		if (pending)
+			ADD(*pending, ticks);
+		state = unknown;
+	} else if (block) {
+		thread->last_block = state;
+	} else {
+		thread->last_sleep = state;
+	}
+	move_ticks(own, guess, state, ticks);
+}
+
+#endif

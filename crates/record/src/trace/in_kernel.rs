@@ -1,0 +1,335 @@
+//! Programs inside of the kernel (`bpf/recorder.bpf.c`): loaded, asked at each sample, and their
+//! numbers turned into [`TraceSums`] and [`Who`].
+//!
+//! 1. Programs are attached one after another, then a walk over all tasks gives each thread of the
+//!    subject its storage. What was counted until then is the base that is subtracted.
+//! 2. Each read walks over the tasks again (what each used; long sleepers get the class of their
+//!    wait), then reads the sums. On a machine with very many tasks the walk is made less often.
+//! 3. Stacks that the kernel has not met before are reported once; the answer, which state they
+//!    stand for, goes back into the kernel.
+
+mod files;
+mod objects;
+mod stacks;
+mod sums;
+mod who;
+
+use super::block::RequestTotals;
+use super::cpu::CpuSums;
+use super::reducer::TraceSums;
+use super::sources::online;
+use super::stack::FunctionTable;
+use super::{Family, sources};
+use files::Files;
+use model::recording::{SourceState, Who};
+use objects::{Maps, News};
+use stacks::Stacks;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use sums::{Count, Sums};
+use sys::bpf::{Attachment, Programs, TaskReport};
+use sys::clock::now_ns;
+use sys::perf::{self, Attributes, EventSource};
+use sys::process::{Capability, has_capability};
+use who::Processes;
+
+/// A sample of each processor stands for so long: 49 a second, in step with nothing.
+const CPU_PERIOD_NS: u64 = 20_408_163;
+/// The walk over the tasks may take so much of the time.
+const WALK_SHARE: u64 = 100;
+/// Files are looked at so often.
+const FILES_NS: u64 = 1_000_000_000;
+
+/// A program, what it is attached to, and whether its family is blind without it.
+type Wanted = (&'static str, Attachment, bool);
+
+const fn at(name: &'static str, event: &'static str) -> Wanted {
+    (name, Attachment::Tracepoint(event), true)
+}
+
+const fn perhaps(name: &'static str, event: &'static str) -> Wanted {
+    (name, Attachment::Tracepoint(event), false)
+}
+
+/// What every family needs: storage for each thread of the subject.
+const THREADS: &[Wanted] = &[
+    at("thread_forked", "sched_process_fork"),
+    at("thread_begins", "sched_wakeup_new"),
+    at("thread_wakes", "sched_waking"),
+    at("threads_switch", "sched_switch"),
+];
+const BLOCK: &[Wanted] = &[
+    at("request_issued", "block_rq_issue"),
+    at("request_completed", "block_rq_complete"),
+    at("request_requeued", "block_rq_requeue"),
+];
+const VMSCAN: &[Wanted] = &[
+    at("reclaim_begins", "mm_vmscan_direct_reclaim_begin"),
+    at("reclaim_ends", "mm_vmscan_direct_reclaim_end"),
+    perhaps("group_reclaim_begins", "mm_vmscan_memcg_reclaim_begin"),
+    perhaps("group_reclaim_ends", "mm_vmscan_memcg_reclaim_end"),
+    perhaps("reclaim_throttled", "mm_vmscan_throttled"),
+    perhaps("compaction_begins", "mm_compaction_begin"),
+    perhaps("compaction_ends", "mm_compaction_end"),
+];
+/// Two forms of one event, by the age of the kernel.
+const DIRTY_PAUSES: [Wanted; 2] =
+    [at("dirty_paused", "balance_dirty_pages"), at("dirty_paused_long", "balance_dirty_pages")];
+const WHO: &[Wanted] = &[
+    perhaps("page_added", "mm_filemap_add_to_page_cache"),
+    perhaps("page_deleted", "mm_filemap_delete_from_page_cache"),
+    perhaps("page_dirtied", "writeback_dirty_folio"),
+    perhaps("read_queued", "block_bio_queue"),
+];
+
+/// The loaded programs and what they have said so far.
+#[derive(Debug)]
+pub struct InKernel {
+    #[expect(dead_code, reason = "programs are loaded as long as this is held")]
+    programs: Programs,
+    #[expect(dead_code, reason = "processors are sampled as long as these are held")]
+    clocks: Vec<perf::Event>,
+    report: TaskReport,
+    maps: Maps,
+    sights: BTreeMap<Family, SourceState>,
+    table: &'static FunctionTable,
+    sums: Sums,
+    requests: RequestTotals,
+    stacks: Stacks,
+    cpu: CpuSums,
+    processes: Option<Processes>,
+    files: Files,
+    /// What a walk wrote, kept for its room.
+    records: Vec<u8>,
+    /// When the tasks are walked over again.
+    next_walk_ns: u64,
+    next_files_ns: u64,
+    caller_ns: u64,
+}
+
+impl InKernel {
+    /// Loads the programs of the families for the subject: everyone, or these processes with their
+    /// children. What cannot be seen of a family is in its sight.
+    ///
+    /// # Errors
+    /// Why the kernel runs none of them, and what would help.
+    pub fn open(
+        families: &BTreeSet<Family>,
+        subject: Option<&HashSet<u32>>,
+        table: &'static FunctionTable,
+    ) -> std::result::Result<Self, SourceState> {
+        may_load()?;
+        let epoch_ns = now_ns();
+        let opened = objects::open(epoch_ns, subject.is_none());
+        let (mut programs, mut maps) = opened.map_err(|error| refused(&error))?;
+        for process in subject.into_iter().flatten() {
+            maps.members.insert(*process).map_err(|error| refused(&error))?;
+        }
+        attach_all(&mut programs, THREADS).map_err(|error| refused(&error))?;
+        let mut sights = BTreeMap::new();
+        for family in families {
+            sights.insert(*family, attach_family(&mut programs, *family));
+        }
+        let mut clocks = Vec::new();
+        if let Some(sight) = sights.get_mut(&Family::Cpu) {
+            match start_clocks(&mut programs) {
+                Ok(started) => clocks = started,
+                Err(error) => *sight = sources::closed(&error),
+            }
+        }
+        let report = programs.attach("report", Attachment::Tasks).map_err(|error| refused(&error));
+        let Some(report) = report? else {
+            return Err(SourceState::closed("the kernel walks over no tasks", None));
+        };
+        let names_processes = sights.get(&Family::Who).is_some_and(SourceState::is_open);
+        let mut in_kernel = Self {
+            programs,
+            clocks,
+            report,
+            maps,
+            sights,
+            table,
+            sums: Sums::new(epoch_ns),
+            requests: RequestTotals::default(),
+            stacks: Stacks::default(),
+            cpu: CpuSums::new(CPU_PERIOD_NS),
+            processes: names_processes.then(Processes::default),
+            files: Files::default(),
+            records: Vec::new(),
+            next_walk_ns: 0,
+            next_files_ns: FILES_NS,
+            caller_ns: 0,
+        };
+        in_kernel.walk().map_err(|error| refused(&error))?;
+        in_kernel.sums.begin(&in_kernel.maps).map_err(|error| refused(&error))?;
+        Ok(in_kernel)
+    }
+
+    /// Asks for everything that happened until now; `caller_ns` is the clock of the rows.
+    pub fn advance(&mut self, caller_ns: u64) {
+        self.caller_ns = caller_ns;
+        let begun_ns = now_ns();
+        // What fails is absent until the next time; the sums stay as they were.
+        if begun_ns >= self.next_walk_ns && self.walk().is_ok() {
+            let took_ns = now_ns().saturating_sub(begun_ns);
+            self.next_walk_ns = begun_ns + took_ns.saturating_mul(WALK_SHARE);
+        }
+        self.take_news();
+        let has_new = self.stacks.has_new();
+        let _ = self.stacks.settle(&mut self.maps, &mut self.sums);
+        if has_new {
+            // Those that sleep now get the class that has just been learned.
+            let _ = self.walk();
+        }
+        let _ = self.sums.read(&self.maps);
+        let _ = objects::read_devices(&mut self.maps.devices, &mut self.requests);
+        self.requests.issued = self.sums.count(Count::RequestsIssued);
+    }
+
+    /// Walks over all tasks: new ones get their storage, the others say what they used.
+    fn walk(&mut self) -> sys::Result<()> {
+        self.report.read(&mut self.records)?;
+        if let Some(processes) = &mut self.processes {
+            for record in objects::threads(&self.records) {
+                processes.take(&record, self.caller_ns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the programs reported at once.
+    fn take_news(&mut self) {
+        let Self { maps, processes, stacks, cpu, table, caller_ns, .. } = self;
+        maps.news.drain(|record| match objects::news(record) {
+            Some(News::End(thread)) => {
+                if let Some(processes) = processes {
+                    processes.take(&thread, *caller_ns);
+                }
+            }
+            Some(News::Stack { id, is_block, frames }) => {
+                stacks.meet(id, table.classify_wait(is_block, frames));
+            }
+            Some(News::Cpu { is_kernel_thread, frames }) => {
+                cpu.take(is_kernel_thread, frames);
+            }
+            None => {}
+        });
+    }
+
+    /// The sums as of the last [`InKernel::advance`].
+    pub fn sums(&self, faults: u64) -> TraceSums<'_> {
+        TraceSums {
+            threads: self.sums.threads(),
+            requests: &self.requests,
+            reclaim: self.sums.reclaim(),
+            cpu: &self.cpu,
+            events: self.sums.count(Count::Events),
+            lost: self.lost(),
+            stopped: false,
+            faults,
+        }
+    }
+
+    /// What single processes used since the last call, and which files.
+    pub fn who(&mut self) -> Option<Who> {
+        let (caller_ns, maps) = (self.caller_ns, &mut self.maps);
+        let processes = self.processes.as_mut()?;
+        let mut who = Who::default();
+        let is_second = caller_ns >= self.next_files_ns;
+        if is_second {
+            self.next_files_ns = caller_ns + FILES_NS;
+            let _ = maps.short.drain(|key, value| {
+                processes.take_short(&objects::short(key, value), caller_ns);
+            });
+            processes.set_others(self.sums.others());
+        }
+        processes.write(is_second, caller_ns, &mut who);
+        if is_second {
+            let files = &mut self.files;
+            let _ = maps.files.drain(|key, value| files.take(key, value));
+            self.files.write(processes, caller_ns, &mut who);
+        }
+        Some(who)
+    }
+
+    /// From when on everything counts, on the clock of [`sys::clock`].
+    pub fn opened_ns(&self) -> u64 {
+        self.sums.opened_ns()
+    }
+
+    /// Up to when everything has been counted.
+    pub fn horizon_ns(&self) -> u64 {
+        self.sums.horizon_ns()
+    }
+
+    /// Requests for which there was no room.
+    pub fn lost(&self) -> u64 {
+        self.sums.count(Count::LostRequests)
+    }
+
+    /// What could be seen of each family.
+    pub fn sights(&self) -> &BTreeMap<Family, SourceState> {
+        &self.sights
+    }
+}
+
+/// Whether this process may load programs at all; what lacks otherwise.
+fn may_load() -> std::result::Result<(), SourceState> {
+    let lacking = [(Capability::Bpf, "CAP_BPF"), (Capability::Perfmon, "CAP_PERFMON")]
+        .into_iter()
+        .filter(|(capability, _)| !has_capability(*capability))
+        .map(|(_, name)| name)
+        .collect::<Vec<_>>();
+    if !has_capability(Capability::SysAdmin) && !lacking.is_empty() {
+        let why = format!("to run programs in the kernel needs {}", lacking.join(" and "));
+        return Err(SourceState::closed(why, Some("sudo")));
+    }
+    if super::is_first_namespace() { Ok(()) } else { Err(super::other_numbers()) }
+}
+
+/// Why the kernel runs no programs.
+fn refused(error: &sys::Error) -> SourceState {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    if error.kind == sys::ErrorKind::Denied && lockdown.contains("[confidentiality]") {
+        return SourceState::closed("the kernel is locked down and runs no programs", None);
+    }
+    SourceState::closed(error.to_string(), None)
+}
+
+fn attach_all(programs: &mut Programs, wanted: &[Wanted]) -> sys::Result<()> {
+    for (name, to, is_needed) in wanted {
+        match programs.attach(name, *to) {
+            Err(error) if *is_needed => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn attach_family(programs: &mut Programs, family: Family) -> SourceState {
+    let attached = match family {
+        Family::Sched => Ok(()),
+        Family::Block => attach_all(programs, BLOCK),
+        Family::Vmscan => attach_all(programs, VMSCAN),
+        Family::Writeback => {
+            let mut attach = |wanted| attach_all(programs, std::slice::from_ref(wanted));
+            attach(&DIRTY_PAUSES[0]).or_else(|_| attach(&DIRTY_PAUSES[1]))
+        }
+        Family::Who => attach_all(programs, WHO),
+        // These are counted or sampled by other means.
+        Family::Faults | Family::Cpu => Ok(()),
+    };
+    attached.map_or_else(|error| sources::closed(&error), |()| SourceState::Open)
+}
+
+/// Begins to sample every processor.
+fn start_clocks(programs: &mut Programs) -> sys::Result<Vec<perf::Event>> {
+    const PROGRAM: &str = "processor_sampled";
+    programs.attach(PROGRAM, Attachment::PerfEvent)?;
+    let attributes = Attributes::new(EventSource::ProcessorClock(CPU_PERIOD_NS));
+    let start = |processor| {
+        let clock = perf::Event::on_processor(&attributes, processor)?;
+        clock.run(programs.descriptor(PROGRAM)?)?;
+        clock.enable().map(|()| clock)
+    };
+    online().into_iter().map(start).collect()
+}

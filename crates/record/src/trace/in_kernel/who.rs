@@ -1,0 +1,406 @@
+//! Processes, by what the kernel says their threads used: which of them get a row, and when.
+//!
+//! What a process uses is kept until it has a row. In each sample the first ten of each figure get
+//! one, if they used enough to matter in so short a time; once a second all that used anything
+//! worth it, and those that have ended. What never gets a row is summed up as `others`.
+
+use super::objects::{FIGURES, ShortRecord, ThreadRecord};
+use model::recording::{Process, ProcessFigure, ProcessRow, Who};
+use std::collections::HashMap;
+
+/// The first so many of each figure have a row in each sample.
+const FIRST: usize = 10;
+/// The most processes that are kept apart; more than run at once on most machines.
+const PROCESSES_MAX: usize = 65_536;
+/// One that has not been heard of for so long is forgotten.
+const SILENCE_NS: u64 = 600_000_000_000;
+/// A row is worth it from this share of the time on, in thousandths: of a sample, of a second.
+const TIME_SHARE: (u64, u64) = (20, 1);
+/// ... from so many bytes, and from so many faults.
+const BYTES: (u64, u64) = (256 << 10, 64 << 10);
+const FAULTS: (u64, u64) = (1024, 256);
+
+/// A process, or several short-lived ones of one name and parent.
+#[derive(Debug)]
+struct Known {
+    identity: Process,
+    /// Whether it is in the recording already, by its id.
+    is_written: bool,
+    from_ns: u64,
+    heard_ns: u64,
+    figures: [u64; FIGURES],
+    memory_bytes: u64,
+    has_ended: bool,
+    processes: u64,
+}
+
+/// Which entry: a process, or the short-lived ones of a parent and name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Process(u32),
+    Short(u32, String),
+    Others,
+}
+
+/// All processes of the subject that were heard of.
+#[derive(Debug, Default)]
+pub struct Processes {
+    known: HashMap<Key, Known>,
+    next_id: u32,
+    written_ns: u64,
+    second_ns: u64,
+    others: [u64; FIGURES],
+}
+
+impl Processes {
+    /// Takes what a thread used.
+    pub fn take(&mut self, record: &ThreadRecord, now_ns: u64) {
+        let key = Key::Process(record.process);
+        let is_another = |known: &Known| known.identity.started_ns != record.started_ns;
+        if self.known.get(&key).is_some_and(is_another) {
+            // Its number was given to another process: what it used last is among the others.
+            if let Some(before) = self.known.remove(&key) {
+                self.add_to_others(&before.figures);
+            }
+        }
+        if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&key) {
+            return self.add_to_others(&record.figures);
+        }
+        let from_ns = self.written_ns;
+        let known = self.known.entry(key).or_insert_with(|| Known {
+            identity: Process {
+                pid: record.process,
+                parent: record.parent,
+                user: record.user,
+                started_ns: record.started_ns,
+                is_kernel: record.is_kernel,
+                ..Process::default()
+            },
+            is_written: false,
+            from_ns,
+            heard_ns: now_ns,
+            figures: [0; FIGURES],
+            memory_bytes: 0,
+            has_ended: false,
+            processes: 1,
+        });
+        add(&mut known.figures, &record.figures);
+        known.heard_ns = now_ns;
+        known.has_ended |= record.has_ended;
+        if record.memory_bytes > 0 {
+            known.memory_bytes = record.memory_bytes;
+        }
+        // A program changes its name by `exec`; recorded is the last one before the first row.
+        if !known.is_written {
+            known.identity.name.clone_from(&record.name);
+        }
+    }
+
+    /// Takes what short-lived processes of one name and parent used.
+    pub fn take_short(&mut self, record: &ShortRecord, now_ns: u64) {
+        let key = Key::Short(record.parent, record.name.clone());
+        let from_ns = self.second_ns;
+        let known = self.known.entry(key).or_insert_with(|| Known {
+            identity: Process {
+                parent: record.parent,
+                name: record.name.clone(),
+                is_many: true,
+                ..Process::default()
+            },
+            is_written: false,
+            from_ns,
+            heard_ns: now_ns,
+            figures: [0; FIGURES],
+            memory_bytes: 0,
+            has_ended: false,
+            processes: 0,
+        });
+        add(&mut known.figures, &record.figures);
+        known.processes += record.processes;
+        known.heard_ns = now_ns;
+    }
+
+    /// Sets what had no room in the kernel, as a total.
+    pub fn set_others(&mut self, total: [u64; FIGURES]) {
+        let mut growth = [0; FIGURES];
+        for (growth, (total, before)) in growth.iter_mut().zip(total.iter().zip(&self.others)) {
+            *growth = total.saturating_sub(*before);
+        }
+        self.others = total;
+        self.add_to_others(&growth);
+    }
+
+    fn add_to_others(&mut self, figures: &[u64; FIGURES]) {
+        if figures.iter().any(|figure| *figure > 0) {
+            add(&mut self.others_entry().figures, figures);
+        }
+    }
+
+    fn others_entry(&mut self) -> &mut Known {
+        let from_ns = self.second_ns;
+        self.known.entry(Key::Others).or_insert_with(|| Known {
+            identity: Process { name: "others".to_owned(), is_many: true, ..Process::default() },
+            is_written: false,
+            from_ns,
+            heard_ns: from_ns,
+            figures: [0; FIGURES],
+            memory_bytes: 0,
+            has_ended: false,
+            processes: 0,
+        })
+    }
+
+    /// Writes the rows that are due, with the identities of the processes that are new.
+    pub fn write(&mut self, is_second: bool, now_ns: u64, who: &mut Who) {
+        let passed_ns =
+            now_ns.saturating_sub(if is_second { self.second_ns } else { self.written_ns });
+        let mut due = self.due(is_second, passed_ns);
+        due.sort_unstable_by_key(|(id_order, _)| *id_order);
+        for (_, key) in due {
+            self.write_row(&key, now_ns, who);
+        }
+        self.written_ns = now_ns;
+        if is_second {
+            self.second_ns = now_ns;
+            self.forget(now_ns);
+        }
+    }
+
+    /// The entries that get a row now; those with an id first, in its order.
+    fn due(&self, is_second: bool, passed_ns: u64) -> Vec<(u64, Key)> {
+        let order = |known: &Known| {
+            let new = u64::from(u32::MAX) + u64::from(known.identity.pid);
+            if known.is_written { u64::from(known.identity.id) } else { new }
+        };
+        let floors = floors(is_second, passed_ns);
+        let matters =
+            |known: &Known| known.figures.iter().zip(floors).any(|(has, floor)| *has >= floor);
+        let worthy = self.known.iter().filter(|(_, known)| matters(known) && known.has_used());
+        if is_second {
+            let all = worthy.map(|(key, known)| (order(known), key.clone()));
+            let is_over = |known: &Known| known.is_written && known.has_ended;
+            let over = self.known.iter().filter(|(_, known)| is_over(known));
+            let ended = over.map(|(key, known)| (order(known), key.clone()));
+            let mut all: Vec<_> = all.chain(ended).collect();
+            all.sort_unstable_by_key(|(order, _)| *order);
+            all.dedup_by(|a, b| a.1 == b.1);
+            return all;
+        }
+        let worthy: Vec<(&Key, &Known)> = worthy.collect();
+        let mut firsts: Vec<&(&Key, &Known)> = Vec::new();
+        for (figure, floor) in floors.iter().enumerate() {
+            let mut ranked: Vec<&(&Key, &Known)> =
+                worthy.iter().filter(|(_, known)| known.figures[figure] >= *floor).collect();
+            ranked.sort_unstable_by_key(|(_, known)| std::cmp::Reverse(known.figures[figure]));
+            firsts.extend(ranked.into_iter().take(FIRST));
+        }
+        let mut keys: Vec<(u64, Key)> =
+            firsts.into_iter().map(|(key, known)| (order(known), (*key).clone())).collect();
+        keys.sort_unstable_by_key(|(order, _)| *order);
+        keys.dedup_by(|a, b| a.1 == b.1);
+        keys
+    }
+
+    fn write_row(&mut self, key: &Key, now_ns: u64, who: &mut Who) {
+        let Some(known) = self.known.get_mut(key) else {
+            return;
+        };
+        if !known.is_written {
+            known.is_written = true;
+            known.identity.id = self.next_id;
+            self.next_id += 1;
+            known.identity.group = group_of(known.identity.pid, known.identity.parent);
+            who.processes.push(known.identity.clone());
+        }
+        let has_ended = known.has_ended;
+        who.rows.push(ProcessRow {
+            process: known.identity.id,
+            from_ns: known.from_ns.min(now_ns),
+            to_ns: now_ns,
+            figures: std::mem::take(&mut known.figures),
+            memory_bytes: if has_ended { 0 } else { known.memory_bytes },
+            has_ended,
+            processes: std::mem::replace(&mut known.processes, u64::from(!known.identity.is_many)),
+        });
+        known.from_ns = now_ns;
+        if has_ended {
+            self.known.remove(key);
+        }
+    }
+
+    /// Gives up what will not be heard of again.
+    fn forget(&mut self, now_ns: u64) {
+        let mut gone = [0; FIGURES];
+        self.known.retain(|key, known| {
+            let is_over = known.has_ended && !known.is_written;
+            let is_silent = now_ns.saturating_sub(known.heard_ns) > SILENCE_NS;
+            let stays = *key == Key::Others || !(is_over || is_silent);
+            if !stays {
+                add(&mut gone, &known.figures);
+            }
+            stays
+        });
+        self.add_to_others(&gone);
+    }
+
+    /// The id of a process in the recording, which gets an entry if it has none. What is not known
+    /// is among the others, as is what reclaim does, which works for others.
+    pub fn id_of(&mut self, pid: u32, now_ns: u64, who: &mut Who) -> u32 {
+        let mut key = Key::Process(pid);
+        if !self.known.contains_key(&key) {
+            self.others_entry();
+            key = Key::Others;
+        }
+        if self.known.get(&key).is_some_and(|known| !known.is_written) {
+            self.write_row(&key, now_ns, who);
+        }
+        self.known.get(&key).map_or(0, |known| known.identity.id)
+    }
+}
+
+impl Known {
+    fn has_used(&self) -> bool {
+        self.figures.iter().any(|figure| *figure > 0)
+    }
+}
+
+/// From what on each figure is worth a row.
+fn floors(is_second: bool, passed_ns: u64) -> [u64; FIGURES] {
+    let pick = |(sample, second): (u64, u64)| if is_second { second } else { sample };
+    ProcessFigure::ALL.map(|figure| {
+        let floor = match figure.unit() {
+            "ns" => passed_ns / 1000 * pick(TIME_SHARE),
+            "bytes" => pick(BYTES),
+            _ if figure == ProcessFigure::MajorFaults => 1,
+            _ => pick(FAULTS),
+        };
+        floor.max(1)
+    })
+}
+
+fn add(figures: &mut [u64; FIGURES], more: &[u64; FIGURES]) {
+    for (figure, more) in figures.iter_mut().zip(more) {
+        *figure = figure.saturating_add(*more);
+    }
+}
+
+/// The control group of a process, or of its parent where it has ended: in version 2 where that
+/// names one, else the one by which memory is counted.
+fn group_of(pid: u32, parent: u32) -> String {
+    let read = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();
+    let text = if pid == 0 { None } else { read(pid) }.or_else(|| read(parent));
+    text.map_or_else(String::new, |text| group_in(&text).to_owned())
+}
+
+fn group_in(text: &str) -> &str {
+    let mut best = "";
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let names = |name| controllers.split(',').any(|controller| controller == name);
+        let is_better =
+            path != "/" && (controllers.is_empty() || names("memory") || best.is_empty());
+        if is_better || best.is_empty() {
+            best = path;
+        }
+        if controllers.is_empty() && path != "/" {
+            return path;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn used(process: u32, cpu_ns: u64) -> ThreadRecord {
+        let mut figures = [0; FIGURES];
+        figures[ProcessFigure::Cpu as usize] = cpu_ns;
+        ThreadRecord {
+            process,
+            started_ns: 7,
+            figures,
+            name: "x".to_owned(),
+            ..ThreadRecord::default()
+        }
+    }
+
+    fn cpu(who: &Who) -> u64 {
+        who.rows.iter().map(|row| row.get(ProcessFigure::Cpu)).sum()
+    }
+
+    #[test]
+    fn rows_follow_each_other_and_lose_nothing() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        for sample in 1..=20u64 {
+            // 3 % and 0.1 % of a processor, and one that does nothing.
+            processes.take(&used(4, 3 * MS), sample * 100 * MS);
+            processes.take(&used(5, MS / 8), sample * 100 * MS);
+            processes.take(&used(6, 0), sample * 100 * MS);
+            processes.write(sample % 10 == 0, sample * 100 * MS, &mut whole);
+        }
+        let rows = |pid: u32| {
+            let id = whole.processes.iter().find(|process| process.pid == pid).map(|p| p.id);
+            whole.rows.iter().filter(|row| Some(row.process) == id).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(4).len(), 20, "one in each sample");
+        assert_eq!(rows(5).len(), 2, "one a second");
+        assert!(rows(6).is_empty());
+        assert_eq!(cpu(&whole), 20 * 3 * MS + 20 * (MS / 8));
+        assert!(rows(4).windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns));
+    }
+
+    #[test]
+    fn a_number_that_is_given_again_is_another_process() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        processes.take(&used(4, 50 * MS), 100 * MS);
+        processes.write(false, 100 * MS, &mut whole);
+        processes.take(&used(4, MS), 150 * MS);
+        processes.take(&ThreadRecord { started_ns: 9, ..used(4, 60 * MS) }, 200 * MS);
+        processes.write(true, 1000 * MS, &mut whole);
+        let of = |started_ns| whole.processes.iter().filter(move |p| p.started_ns == started_ns);
+        assert_eq!((of(7).count(), of(9).count()), (1, 1));
+        assert_eq!(cpu(&whole), 111 * MS, "what it used last is among the others");
+    }
+
+    #[test]
+    fn those_that_ended_are_said_to_have() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        processes.take(&used(4, 50 * MS), 100 * MS);
+        processes.write(false, 100 * MS, &mut whole);
+        processes.take(&ThreadRecord { has_ended: true, ..used(4, 10) }, 200 * MS);
+        processes.write(true, 1000 * MS, &mut whole);
+        assert!(whole.rows.last().unwrap().has_ended);
+        assert!(processes.known.is_empty());
+    }
+
+    #[test]
+    fn short_ones_are_one_entry_by_name_and_parent() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        let mut figures = [0; FIGURES];
+        figures[ProcessFigure::Cpu as usize] = 300 * MS;
+        let record = ShortRecord { parent: 3, name: "true".to_owned(), processes: 900, figures };
+        processes.take_short(&record, 100 * MS);
+        processes.take_short(&record, 900 * MS);
+        processes.write(true, 1000 * MS, &mut whole);
+        assert!(whole.processes[0].is_many && whole.processes[0].parent == 3);
+        assert_eq!((whole.rows[0].processes, cpu(&whole)), (1800, 600 * MS));
+    }
+
+    #[test]
+    fn the_group_that_says_most_is_taken() {
+        let both = "3:memory:/box\n2:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
+        assert_eq!(group_in(both), "/user.slice/x.scope");
+        assert_eq!(group_in("3:memory:/box\n2:cpu:/other\n0::/\n"), "/box");
+        assert_eq!(group_in("3:memory:/\n0::/\n"), "/");
+    }
+}

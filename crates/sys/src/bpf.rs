@@ -1,0 +1,441 @@
+//! Programs inside of the kernel: loaded from one object, attached to events, read through maps.
+//!
+//! The loader is `aya`: it relocates the object to the types of the running kernel, so one object
+//! fits all. Everything that was loaded ends with this process, however it ends: programs live as
+//! long as the descriptors that hold them. What the programs do, and what their numbers mean, is
+//! not known here. Keys and values are words of the machine's order.
+
+use crate::error::{Error, Result};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, RingBuf};
+use aya::programs::{Program, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::fs::File;
+use std::io::Read;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// What an operation on programs is called in errors.
+const LOAD: &str = "load a program into the kernel";
+const READ: &str = "read what a program in the kernel has counted";
+
+/// Commands and a kind of link of linux/bpf.h, which the loader does not offer.
+const LOOKUP_BATCH: libc::c_long = 24;
+const LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
+const LINK_CREATE: libc::c_long = 28;
+const ITER_CREATE: libc::c_long = 33;
+const TRACE_ITER: u32 = 28;
+
+/// What a program may be attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attachment {
+    /// A tracepoint, by its name without its group.
+    Tracepoint(&'static str),
+    /// Nothing: it runs over all tasks when it is read.
+    Tasks,
+    /// Events of [`crate::perf`], by [`crate::perf::Event::run`].
+    PerfEvent,
+}
+
+/// A constant of the programs, set before they are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Constant {
+    /// 32 bits.
+    Short(u32),
+    /// 64 bits.
+    Long(u64),
+}
+
+/// Loaded programs with their maps.
+#[derive(Debug)]
+pub struct Programs {
+    ebpf: Ebpf,
+    btf: Btf,
+}
+
+impl Programs {
+    /// Creates the maps of `object` and sets its constants; no program is loaded yet.
+    ///
+    /// # Errors
+    /// `NotFound` where the kernel does not describe its types (`/sys/kernel/btf/vmlinux`),
+    /// `Denied` without the right to, `Unsupported` where it has no such maps.
+    pub fn open(object: &[u8], constants: &[(&str, Constant)]) -> Result<Self> {
+        const TYPES: &str = "/sys/kernel/btf/vmlinux";
+        std::fs::metadata(TYPES).map_err(|error| Error::new("read", error).at(TYPES))?;
+        let btf = Btf::from_sys_fs().map_err(|error| failed(LOAD, &error))?;
+        let mut loader = EbpfLoader::new();
+        loader.btf(Some(&btf)).allow_unsupported_maps();
+        for (name, constant) in constants {
+            match constant {
+                Constant::Short(number) => loader.override_global(name, number, true),
+                Constant::Long(number) => loader.override_global(name, number, true),
+            };
+        }
+        let ebpf = loader.load(object).map_err(|error| failed(LOAD, &error))?;
+        Ok(Self { ebpf, btf })
+    }
+
+    /// Loads the program `name` and attaches it. What it runs over tasks is given back.
+    ///
+    /// # Errors
+    /// `NotFound` where the kernel has no such event, `Denied` where it refuses the program.
+    pub fn attach(&mut self, name: &str, to: Attachment) -> Result<Option<TaskReport>> {
+        let missing = || Error::invalid(LOAD, "the object has no such one");
+        let program = self.ebpf.program_mut(name).ok_or_else(missing)?;
+        let attached = attach(program, to, &self.btf);
+        attached.map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// The descriptor of a loaded program, for what else it can be attached to.
+    ///
+    /// # Errors
+    /// `Invalid` where it is not loaded.
+    pub fn descriptor(&self, name: &str) -> Result<BorrowedFd<'_>> {
+        let program = self.ebpf.program(name).map(Program::fd);
+        let loaded = program.and_then(std::result::Result::ok);
+        let descriptor = loaded.map(AsFd::as_fd);
+        descriptor.ok_or_else(|| Error::invalid(LOAD, "it is not loaded").at(name))
+    }
+
+    /// An array of one value for each processor, `N` words each.
+    ///
+    /// # Errors
+    /// `Invalid` where the object has no such map.
+    pub fn per_processor<const N: usize>(&mut self, name: &str) -> Result<PerProcessor<N>> {
+        PerCpuArray::try_from(self.map(name)?)
+            .map(PerProcessor)
+            .map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// An array of values of `N` words.
+    ///
+    /// # Errors
+    /// As [`Programs::per_processor`].
+    pub fn words<const N: usize>(&mut self, name: &str) -> Result<Words<N>> {
+        let array = Array::try_from(self.map(name)?);
+        array.map(Words).map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// An array of numbers of 32 bits.
+    ///
+    /// # Errors
+    /// As [`Programs::per_processor`].
+    pub fn numbers(&mut self, name: &str) -> Result<Numbers> {
+        let array = Array::try_from(self.map(name)?);
+        array.map(Numbers).map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// A set of numbers of 32 bits.
+    ///
+    /// # Errors
+    /// As [`Programs::per_processor`].
+    pub fn set(&mut self, name: &str) -> Result<Set> {
+        let set = HashMap::try_from(self.map(name)?);
+        set.map(Set).map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// A table of `K` bytes to values of `V` bytes, to be emptied or read.
+    ///
+    /// # Errors
+    /// As [`Programs::per_processor`].
+    pub fn table<const K: usize, const V: usize>(&mut self, name: &str) -> Result<Table<K, V>> {
+        let is_of = |map: &MapData| {
+            let info = map.info().ok();
+            info.is_some_and(|info| (info.key_size(), info.value_size()) == (K as u32, V as u32))
+        };
+        match self.map(name)? {
+            Map::HashMap(map) if is_of(&map) => Ok(Table::new(map)),
+            _ => Err(Error::invalid(LOAD, "it is no such map").at(name)),
+        }
+    }
+
+    /// A ring of records.
+    ///
+    /// # Errors
+    /// As [`Programs::per_processor`].
+    pub fn ring(&mut self, name: &str) -> Result<Records> {
+        let ring = RingBuf::try_from(self.map(name)?);
+        ring.map(Records).map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    fn map(&mut self, name: &str) -> Result<Map> {
+        let map = self.ebpf.take_map(name);
+        map.ok_or_else(|| Error::invalid(LOAD, "the object has no such map").at(name))
+    }
+}
+
+fn attach(
+    program: &mut Program,
+    to: Attachment,
+    btf: &Btf,
+) -> std::result::Result<Option<TaskReport>, ProgramError> {
+    match (program, to) {
+        (Program::BtfTracePoint(program), Attachment::Tracepoint(event)) => {
+            program.load(event, btf)?;
+            program.attach()?;
+            Ok(None)
+        }
+        (Program::Iter(program), Attachment::Tasks) => {
+            program.load("task", btf)?;
+            let linked = TaskReport::of(program.fd()?.as_fd());
+            linked.map(Some).map_err(ProgramError::IOError)
+        }
+        (Program::PerfEvent(program), Attachment::PerfEvent) => {
+            program.load()?;
+            Ok(None)
+        }
+        _ => Err(ProgramError::UnexpectedProgramType),
+    }
+}
+
+/// A program that runs over all tasks, once for each reading.
+#[derive(Debug)]
+pub struct TaskReport {
+    link: OwnedFd,
+}
+
+impl TaskReport {
+    fn of(program: BorrowedFd<'_>) -> std::io::Result<Self> {
+        /// The first fields of the kernel's `union bpf_attr` for this command.
+        #[repr(C)]
+        struct Link {
+            program: u32,
+            target: u32,
+            attach_type: u32,
+            flags: u32,
+        }
+        let number = program.as_raw_fd().unsigned_abs();
+        let mut link = Link { program: number, target: 0, attach_type: TRACE_ITER, flags: 0 };
+        // SAFETY: `Link` is the kernel's layout, all of it set.
+        let descriptor = unsafe { command(LINK_CREATE, &mut link) }?;
+        // SAFETY: the kernel has just given this descriptor, which has no other owner.
+        Ok(Self { link: unsafe { owned_descriptor(descriptor) } })
+    }
+
+    /// Runs it over all tasks; what it wrote replaces `into`.
+    ///
+    /// # Errors
+    /// `NoMemory`, or what the program made of it.
+    pub fn read(&self, into: &mut Vec<u8>) -> Result<()> {
+        #[repr(C)]
+        struct Iteration {
+            link: u32,
+            flags: u32,
+        }
+        into.clear();
+        let mut iteration = Iteration { link: self.link.as_raw_fd().unsigned_abs(), flags: 0 };
+        // SAFETY: `Iteration` is the kernel's layout, all of it set.
+        let descriptor = unsafe { command(ITER_CREATE, &mut iteration) };
+        // SAFETY: the kernel has just given this descriptor, which has no other owner.
+        let opened = descriptor.map(|number| File::from(unsafe { owned_descriptor(number) }));
+        let read = opened.and_then(|mut file| file.read_to_end(into));
+        read.map(drop).map_err(|error| Error::new(READ, error))
+    }
+}
+
+/// Values of `N` words, one for each processor.
+pub struct PerProcessor<const N: usize>(PerCpuArray<MapData, [u64; N]>);
+
+impl<const N: usize> PerProcessor<N> {
+    /// The values of all processors that there can be.
+    ///
+    /// # Errors
+    /// `NoMemory`.
+    pub fn read(&self) -> Result<impl Deref<Target = [[u64; N]]> + use<N>> {
+        struct Values<const N: usize>(PerCpuValues<[u64; N]>);
+        impl<const N: usize> Deref for Values<N> {
+            type Target = [[u64; N]];
+            fn deref(&self) -> &[[u64; N]] {
+                &self.0
+            }
+        }
+        self.0.get(&0, 0).map(Values).map_err(|error| failed(READ, &error))
+    }
+}
+
+/// An array of values of `N` words.
+pub struct Words<const N: usize>(Array<MapData, [u64; N]>);
+
+impl<const N: usize> Words<N> {
+    /// One value.
+    ///
+    /// # Errors
+    /// `NotFound` beyond its end.
+    pub fn get(&self, index: u32) -> Result<[u64; N]> {
+        self.0.get(&index, 0).map_err(|error| failed(READ, &error))
+    }
+}
+
+/// An array of numbers.
+pub struct Numbers(Array<MapData, u32>);
+
+impl Numbers {
+    /// Sets one of them.
+    ///
+    /// # Errors
+    /// `NotFound` beyond its end.
+    pub fn put(&mut self, index: u32, number: u32) -> Result<()> {
+        self.0.set(index, number, 0).map_err(|error| failed("instruct a program", &error))
+    }
+}
+
+/// A set of numbers.
+pub struct Set(HashMap<MapData, u32, u32>);
+
+impl Set {
+    /// Adds a number.
+    ///
+    /// # Errors
+    /// `NoMemory`, or `Other` (E2BIG) where it is full.
+    pub fn insert(&mut self, number: u32) -> Result<()> {
+        self.0.insert(number, 1, 0).map_err(|error| failed("instruct a program", &error))
+    }
+}
+
+/// A table that a program fills.
+#[derive(Debug)]
+pub struct Table<const K: usize, const V: usize> {
+    map: MapData,
+    keys: Vec<[u8; K]>,
+    values: Vec<[u8; V]>,
+}
+
+/// What one call takes out of a table: more than share one place in it.
+const BATCH: usize = 256;
+
+/// `struct bpf_attr` of the commands for many entries.
+#[repr(C)]
+struct Batch {
+    from: u64,
+    next: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map: u32,
+    entry_flags: u64,
+    flags: u64,
+}
+
+impl<const K: usize, const V: usize> Table<K, V> {
+    fn new(map: MapData) -> Self {
+        Self { map, keys: vec![[0; K]; BATCH], values: vec![[0; V]; BATCH] }
+    }
+
+    /// Hands every entry to `take`; the table keeps them.
+    ///
+    /// # Errors
+    /// `Denied`, where the right to was given up; `Invalid` before Linux 5.6.
+    pub fn each(&mut self, take: impl FnMut(&[u8; K], &[u8; V])) -> Result<()> {
+        self.walk(LOOKUP_BATCH, take)
+    }
+
+    /// Takes every entry out of the table and hands it to `take`. What a program adds meanwhile is
+    /// in this walk or in the next one, whole.
+    ///
+    /// # Errors
+    /// As [`Table::each`].
+    pub fn drain(&mut self, take: impl FnMut(&[u8; K], &[u8; V])) -> Result<()> {
+        self.walk(LOOKUP_AND_DELETE_BATCH, take)
+    }
+
+    fn walk(
+        &mut self,
+        command_number: libc::c_long,
+        mut take: impl FnMut(&[u8; K], &[u8; V]),
+    ) -> Result<()> {
+        // Where the walk is, in the kernel's own form.
+        let mut place = [0u64; 2];
+        let mut is_first = true;
+        loop {
+            let at = place.as_mut_ptr() as u64;
+            let mut batch = Batch {
+                from: if is_first { 0 } else { at },
+                next: at,
+                keys: self.keys.as_mut_ptr() as u64,
+                values: self.values.as_mut_ptr() as u64,
+                count: BATCH as u32,
+                map: self.map.fd().as_fd().as_raw_fd().unsigned_abs(),
+                entry_flags: 0,
+                flags: 0,
+            };
+            // SAFETY: `Batch` is the kernel's layout; keys and values have room for `count`
+            // entries of the map's own sizes, which were checked when it was opened.
+            let answer = unsafe { command(command_number, &mut batch) };
+            let is_last = match answer {
+                Ok(_) => false,
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => true,
+                Err(error) => return Err(Error::new(READ, error)),
+            };
+            let entries = self.keys.iter().zip(&self.values);
+            entries.take(batch.count as usize).for_each(|(key, value)| take(key, value));
+            if is_last {
+                return Ok(());
+            }
+            is_first = false;
+        }
+    }
+}
+
+/// A ring of records, each whole.
+pub struct Records(RingBuf<MapData>);
+
+impl Records {
+    /// Hands every record that is there to `take`, oldest first.
+    pub fn drain(&mut self, mut take: impl FnMut(&[u8])) {
+        while let Some(record) = self.0.next() {
+            take(&record);
+        }
+    }
+}
+
+/// The loader's maps do not print themselves.
+macro_rules! named_debug {
+    ($($map:ty $(, $size:ident)?);* $(;)?) => {$(
+        impl$(<const $size: usize>)? std::fmt::Debug for $map {
+            fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str(stringify!($map))
+            }
+        }
+    )*};
+}
+
+named_debug! {
+    PerProcessor<N>, N;
+    Words<N>, N;
+    Numbers;
+    Set;
+    Records;
+}
+
+/// An error of the loader as one of this crate: the kernel's own answer, if it is the reason.
+fn failed(operation: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {
+    let mut reasons = std::iter::successors(Some(error), |error| error.source());
+    let number = reasons.find_map(|reason| {
+        reason.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error)
+    });
+    let source = match number {
+        Some(number) => std::io::Error::from_raw_os_error(number),
+        None => std::io::Error::other(error.to_string()),
+    };
+    Error::new(operation, source)
+}
+
+/// One command to the kernel with its part of `union bpf_attr`.
+///
+/// # Safety
+/// `attributes` has the kernel's layout of the command, and what it points to is as the command
+/// demands.
+unsafe fn command<T>(number: libc::c_long, attributes: &mut T) -> std::io::Result<libc::c_long> {
+    // SAFETY: the caller's; the size is that of what is passed.
+    let answer = unsafe {
+        libc::syscall(libc::SYS_bpf, number, std::ptr::from_mut(attributes), size_of::<T>())
+    };
+    if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
+}
+
+/// # Safety
+/// `number` is a descriptor that the kernel has just given and that nothing else owns.
+unsafe fn owned_descriptor(number: libc::c_long) -> OwnedFd {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the caller's; descriptors are small numbers.
+    unsafe { OwnedFd::from_raw_fd(number as libc::c_int) }
+}
