@@ -1,13 +1,13 @@
 //! Where the time of a recording went.
 //!
-//! Five steps:
+//! Six steps:
 //!
 //! 1. [`view`] cuts the window out of the recording.
 //! 2. [`accounting`] makes the bars, their of-which parts and the repairs.
 //! 3. [`rules`] judges every suspect.
-//! 4. The assembly here adds what could not be seen, what is doubtful and what watching
-//!    cost.
+//! 4. The assembly here adds what could not be seen, what is doubtful, what watching cost.
 //! 5. [`attribution`] finds the series and the span of each claim.
+//! 6. [`who`] names its actors and files.
 //!
 //! Pure: series in, findings out.
 
@@ -17,6 +17,7 @@ mod doubts;
 pub mod rules;
 mod unseen;
 pub mod view;
+pub mod who;
 mod words;
 
 pub use doubts::RECORDING_WAS_CUT;
@@ -55,9 +56,11 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         cleared: judged.cleared,
         unseen,
         doubts: doubts::doubts(&view, accounts.disagreements),
+        usage: Vec::new(),
         watching: watching(&view),
     };
     attribution::attribute(&view, &mut explanation);
+    who::name_actors(&view, &mut explanation);
     explanation
 }
 

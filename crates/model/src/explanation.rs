@@ -2,9 +2,11 @@
 //! and excluded, and what could not be seen. This is the JSON of `terrace explain --json`
 //! (`terrace.explain/1`).
 
+mod actors;
 mod slices;
 
 use crate::finding::{Evidence, Finding, Grade};
+pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
 use serde::{Deserialize, Serialize};
 pub use slices::{TimePart, TimeSlice, short_words};
 
@@ -88,13 +90,31 @@ pub struct Cause {
     pub within_previous: bool,
     /// When most of it happened; `None` where no counter of the evidence grew.
     pub span: Option<Interval>,
+    /// Who waited and who caused it, victims first; empty where that was not watched or cannot be
+    /// said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actors: Vec<Actor>,
+    /// The files behind it, the largest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileUse>,
+    /// Actors and files in sentences; also that there is no clear actor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub who: Vec<String>,
 }
 
 impl Cause {
     /// A finding that accounts for `ns` of thread time, where that can be said.
     #[must_use]
     pub fn new(ns: Option<u64>, finding: Finding) -> Self {
-        Self { finding, ns, within_previous: false, span: None }
+        Self {
+            finding,
+            ns,
+            within_previous: false,
+            span: None,
+            actors: Vec::new(),
+            files: Vec::new(),
+            who: Vec::new(),
+        }
     }
 }
 
@@ -162,6 +182,9 @@ pub struct Explanation {
     pub unseen: Vec<Unseen>,
     /// Why the numbers deserve less trust than usual: lost events, a cut file, lateness.
     pub doubts: Vec<String>,
+    /// The first users of each figure that was used much; empty where that was not watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<FigureUse>,
     /// What recording cost.
     pub watching: Watching,
 }

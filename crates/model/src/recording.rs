@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod facts;
+pub mod group_name;
 pub mod outcome;
 pub mod series;
 pub mod steps;
@@ -14,6 +15,7 @@ pub mod who;
 
 pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
+pub use group_name::{GroupKind, GroupName};
 pub use outcome::{Ending, RecordingOutcome, Usage};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};

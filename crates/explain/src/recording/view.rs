@@ -1,7 +1,9 @@
 //! The part of a recording that is explained, and the questions that accounting and rules
 //! ask of it.
 
+use super::who::sums::{ProcessSum, process_sums};
 use model::Evidence;
+use model::explanation::Interval;
 use model::recording::{Facts, Recording, Series, Subject, Task, Usage};
 use std::collections::HashMap;
 
@@ -24,6 +26,8 @@ pub struct View<'a> {
     first: u32,
     last: u32,
     whole: bool,
+    rows: (u64, u64),
+    processes: Vec<ProcessSum<'a>>,
 }
 
 impl<'a> View<'a> {
@@ -32,6 +36,23 @@ impl<'a> View<'a> {
     /// wide as its samples are apart, and the instants that it is asked for move with it.
     #[must_use]
     pub fn new(recording: &'a Recording, window: Window) -> Self {
+        let series = recording.series.iter();
+        let by_name = series.map(|series| (series.schema.name.as_str(), series)).collect();
+        Self::over(recording, by_name, window)
+    }
+
+    /// The same recording in a part of this one.
+    #[must_use]
+    pub fn during(&self, part: Interval) -> Self {
+        let window = Window { from_ns: Some(part.from_ns), to_ns: Some(part.to_ns) };
+        Self::over(self.recording, self.by_name.clone(), window)
+    }
+
+    fn over(
+        recording: &'a Recording,
+        by_name: HashMap<&'a str, &'a Series>,
+        window: Window,
+    ) -> Self {
         let wall = recording.wall_ns();
         let from_ns = window.from_ns.unwrap_or(0).min(wall);
         let to_ns = window.to_ns.unwrap_or(wall).clamp(from_ns, wall);
@@ -48,19 +69,29 @@ impl<'a> View<'a> {
             }
             _ => (from_ns, to_ns),
         };
+        // A whole recording has all rows of processes, also one that ends a moment after it.
+        let rows = if whole { (0, u64::MAX) } else { (from_ns, to_ns) };
         Self {
             recording,
-            by_name: recording
-                .series
-                .iter()
-                .map(|series| (series.schema.name.as_str(), series))
-                .collect(),
+            by_name,
             from_ns,
             to_ns,
             first: u32::try_from(first).unwrap_or(u32::MAX),
             last: u32::try_from(last).unwrap_or(u32::MAX),
             whole,
+            processes: process_sums(&recording.who, rows.0, rows.1),
+            rows,
         }
+    }
+
+    /// What each process used in it; empty where processes were not watched.
+    pub(super) fn process_sums(&self) -> &[ProcessSum<'a>] {
+        &self.processes
+    }
+
+    /// The instants between which rows of processes and files belong to it.
+    pub(super) fn row_bounds(&self) -> (u64, u64) {
+        self.rows
     }
 
     /// What was watched, where, and with what sight.

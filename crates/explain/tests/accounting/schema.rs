@@ -3,7 +3,9 @@
 //! cannot demand what nobody checks.
 
 use super::builder::{command, delay, row};
-use model::explanation::{Cause, ClearedCause, Explanation, Interval};
+use model::explanation::{
+    Actor, ActorRole, Cause, ClearedCause, Explanation, FigureUse, FileUse, Interval, ProcessUse,
+};
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
 
@@ -102,6 +104,39 @@ fn is_id(text: &str) -> bool {
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
+fn used() -> ProcessUse {
+    ProcessUse {
+        process: Some(0),
+        pid: Some(812),
+        name: "tar".to_owned(),
+        label: "backup.service (pid 812, tar)".to_owned(),
+        processes: 1,
+        group: "/system.slice/backup.service".to_owned(),
+        group_name: Some("backup.service".to_owned()),
+        figure: "cpu".to_owned(),
+        value: 7,
+        unit: "ns".to_owned(),
+        share: 0.5,
+        grade: Grade::Measured,
+    }
+}
+
+fn file() -> FileUse {
+    FileUse {
+        path: None,
+        label: "inode 77 of vda (254:0)".to_owned(),
+        device: "254:0".to_owned(),
+        inode: 77,
+        figure: "read".to_owned(),
+        bytes: 4096,
+        share: 1.0,
+        process: None,
+        pid: None,
+        name: "cc1plus".to_owned(),
+        grade: Grade::Inferred,
+    }
+}
+
 /// One of everything that an explanation can hold.
 fn full() -> Explanation {
     let mut task = row(1000, 300, 100, Some(delay(9, 707_184, Some(707_000))));
@@ -109,19 +144,19 @@ fn full() -> Explanation {
     let built = command(1000).row(task).closed("events.sched", "only root may see them");
     let mut explained = built.explained();
     let evidence = Evidence::new("pswpin", 0.0, "count", "/proc/vmstat").seen_in(["vmstat.pswpin"]);
-    explained.findings = vec![Cause {
-        finding: Finding {
-            id: "lock_contention".to_owned(),
-            claim: "Waited 1 s for locks".to_owned(),
-            tier: None,
-            evidence: vec![evidence.clone()],
-            grade: Grade::Measured,
-            remedy: None,
-            confirm: None,
-        },
-        ns: Some(1),
-        within_previous: false,
-        span: Some(Interval { from_ns: 0, to_ns: 1 }),
+    let claimed = Finding::new(Grade::Measured, "Waited 1 s for locks", [evidence.clone()]);
+    let finding = Finding { id: "lock_contention".to_owned(), ..claimed };
+    let span = Some(Interval { from_ns: 0, to_ns: 1 });
+    let cause = Cause::new(Some(1), finding);
+    let actors = vec![Actor { role: ActorRole::Victim, used: used() }];
+    let who = vec!["tar (pid 812) waited".to_owned()];
+    explained.findings = vec![Cause { span, actors, who, files: vec![file()], ..cause }];
+    explained.usage = vec![FigureUse {
+        figure: "cpu".to_owned(),
+        total: 9,
+        unit: "ns".to_owned(),
+        first: vec![used()],
+        others: 2,
     }];
     explained.cleared =
         vec![ClearedCause { id: "swapping".to_owned(), name: "swap".to_owned(), evidence }];
@@ -157,7 +192,7 @@ fn an_explanation_without_series_and_spans_is_read() {
 #[test]
 fn the_schema_refuses_what_is_no_explanation() {
     type Break = fn(&mut Value);
-    let breaks: [(&str, Break); 11] = [
+    let breaks: [(&str, Break); 14] = [
         ("another schema", |v| v["schema"] = json!("terrace.explain/2")),
         ("no bars", |v| drop(v.as_object_mut().unwrap().remove("bars"))),
         ("a field more", |v| v["extra"] = json!(1)),
@@ -170,6 +205,11 @@ fn the_schema_refuses_what_is_no_explanation() {
         }),
         ("half a span", |v| v["findings"][0]["span"] = json!({ "from_ns": 0 })),
         ("a series that is a number", |v| v["findings"][0]["evidence"][0]["series"] = json!([7])),
+        ("a role of no kind", |v| v["findings"][0]["actors"][0]["role"] = json!("witness")),
+        ("an actor without a share", |v| {
+            drop(v["findings"][0]["actors"][0].as_object_mut().unwrap().remove("share"))
+        }),
+        ("a figure that nobody used", |v| v["usage"][0]["first"] = json!([])),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
     ];
     for (what, break_it) in breaks {

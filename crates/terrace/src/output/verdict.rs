@@ -11,6 +11,7 @@ mod details;
 mod repeats;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 pub use bar::lines as bar_lines;
 pub use causes::{claim_words, cleared_words};
@@ -67,6 +68,7 @@ pub fn page(
             text.push_str(&details::bars(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::full(explanation, page));
+            text.push_str(&usage::full(explanation, page));
             text.push_str(&details::rest(explanation, page));
         }
     }

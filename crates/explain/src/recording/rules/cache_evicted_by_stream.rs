@@ -3,7 +3,7 @@
 //! What was read again had been evicted; beside it many times as much was read or written
 //! once, by the subject itself or by somebody else.
 
-use super::refaults::{counted, refaults};
+use super::refaults::{StreamOf, counted, refaults};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
@@ -16,17 +16,22 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         let number = counted(run).filter(|_| !run.hurts(again.ns));
         return clear_count(number, "refaults");
     };
-    let whose = if stream.is_own { "its own stream" } else { "somebody else's stream" };
+    let whose = match stream.of {
+        StreamOf::Own => "its own stream",
+        StreamOf::Others => "somebody else's stream",
+        StreamOf::OneProcess => "a stream",
+    };
     let claim = format!(
         "About {} re-read data that {whose} of {} had evicted: {} pages",
         long_time(again.ns as f64),
         Bytes(stream.bytes),
         count(again.pages),
     );
-    let (source, series) = if stream.is_own {
-        ("/proc/PID/io", vec!["tree.read_bytes", "tree.write_bytes"])
-    } else {
-        ("/proc/diskstats", run.names_between("disk.", ".read_bytes"))
+    let read = || run.names_between("disk.", ".read_bytes");
+    let (source, series) = match stream.of {
+        StreamOf::Own => ("/proc/PID/io", vec!["tree.read_bytes", "tree.write_bytes"]),
+        StreamOf::Others => ("/proc/diskstats", read()),
+        StreamOf::OneProcess => ("page cache of one process", read()),
     };
     let once = Evidence::bytes("read or written once", stream.bytes, source).seen_in(series);
     let finding = Finding::new(Grade::Inferred, claim, again.evidence)

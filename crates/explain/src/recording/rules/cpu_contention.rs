@@ -5,14 +5,25 @@
 
 use super::{RunVerdict, RunView};
 use crate::recording::accounting::PROCESSORS_RUN;
-use crate::verdict::clear;
+use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::explanation::{Cause, TimeSlice};
-use model::{Evidence, Finding};
+use model::{Evidence, Finding, Grade};
 
 /// Others are the cause if they used at least this share of the time queued. Picked:
 /// half of it could have been run instead.
 const OTHERS_SHARE: f64 = 0.5;
+
+/// The processors of a whole machine are what its threads waited for only if they worked for this
+/// share of the time. Picked: a quota holds threads in the queue of processors that are idle.
+const BUSY_SHARE: f64 = 0.75;
+
+/// And only if threads waited for this share of what they ran. Picked: a machine that is used well
+/// always has a few that wait for a moment.
+const QUEUED_SHARE: f64 = 0.25;
+
+/// What all threads of a machine waited, by events, else by the scheduler's own sums.
+const MACHINE_QUEUES: [&str; 2] = ["trace.sched.queue_ns", "schedstat.queue_ns"];
 
 /// The counter of time that they were not.
 const IDLE: &str = "stat.cpu.idle_ns";
@@ -27,6 +38,9 @@ enum Who {
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
+    if run.is_machine() {
+        return of_machine(run);
+    }
     let queue = run.accounts.thread(TimeSlice::Queue);
     let limited = super::cpu_limit::stopped_ns(run, "group0.cpu");
     let ns = queue.saturating_sub(limited);
@@ -80,13 +94,33 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     Ok(Cause::new(Some(ns), finding))
 }
 
+/// Of the whole machine: its bar is of processors, and what threads waited is beside it.
+fn of_machine(run: &RunView) -> RunVerdict {
+    let known = MACHINE_QUEUES.iter().find_map(|name| Some((run.sum(name)?, name)));
+    let (ns, name) = known.ok_or(NoFinding::Nothing)?;
+    let measured = Evidence::time("ready and not run", ns, run.source(name)).seen_in([name]);
+    let ran = run.run_ns();
+    let is_busy = ran as f64 >= run.accounts.thread_ns as f64 * BUSY_SHARE;
+    if !run.hurts(ns) || !is_busy || (ns as f64) < ran as f64 * QUEUED_SHARE {
+        return clear(Some(measured));
+    }
+    let claim = format!(
+        "Threads waited {} for a processor: they wanted more than the {}",
+        long_time(ns as f64),
+        processors_in_words(run.processors()),
+    );
+    let busy = Evidence::time("the processors ran", ran, "/proc/stat").seen_in(PROCESSORS_RUN);
+    let finding = Finding::new(Grade::Measured, claim, [measured, busy]).remedy(
+        "Fewer threads at a time, or a smaller share (a higher nice value, cpu.weight) for who \
+         needs the processors least. Risk: that work takes longer.",
+    );
+    Ok(Cause::new(Some(ns), finding))
+}
+
 fn who(run: &RunView, queued: u64) -> Who {
     let Some(busy) = run.growth_of_all(&PROCESSORS_RUN) else {
         return Who::Unknown;
     };
-    if run.is_machine() {
-        return Who::Own;
-    }
     let own = run.run_ns().saturating_add(run.growth("own.cpu_ns").unwrap_or(0));
     let others = busy.saturating_sub(own);
     let idle = run.growth(IDLE).unwrap_or(0);

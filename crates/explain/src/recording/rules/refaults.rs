@@ -1,13 +1,15 @@
 //! What was read again because it had been evicted, and why it had been.
 //!
 //! The kernel counts pages that come back (`workingset_refault_file`). Their share of the
-//! bytes read is their share of the time waited for reads. They were evicted by a limit,
-//! by data that streamed through the cache, or because the cache is too small.
+//! bytes read is their share of the time waited for reads; where the processes of a machine were
+//! watched, each has its own share. They were evicted by a limit, by data that streamed through
+//! the cache, or because the cache is too small.
 
 use super::RunView;
 use super::limits::{LimitHit, reached};
 use super::run_view::{part_of, ratio};
 use super::waits::ReadWait;
+use crate::recording::who::shares;
 use model::Evidence;
 
 /// A stream is this many times what was read again. Picked: a loop over a file too large
@@ -52,8 +54,19 @@ impl Refaults {
 pub(super) struct Stream {
     /// How much.
     pub(super) bytes: u64,
-    /// Whether the subject itself read or wrote it.
-    pub(super) is_own: bool,
+    /// Who read or wrote it.
+    pub(super) of: StreamOf,
+}
+
+/// Whose a stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StreamOf {
+    /// The subject's.
+    Own,
+    /// That of processes outside of the subject.
+    Others,
+    /// That of one process of the machine.
+    OneProcess,
 }
 
 /// What the subject read again; `None` where that or the wait for reads is not known.
@@ -76,10 +89,14 @@ pub(super) fn refaults(run: &RunView) -> Option<Refaults> {
     Some(Refaults {
         pages,
         bytes,
-        ns: part_of(waited_ns, share),
+        ns: by_process(run).map_or_else(|| part_of(waited_ns, share), |ns| ns.min(waited_ns)),
         share,
         evidence: run.grown(name).into_iter().collect(),
-        stream: stream(run, bytes, own, machine, hit.as_ref()),
+        stream: if run.is_machine() {
+            stream_of_a_process(run, bytes)
+        } else {
+            stream(run, bytes, own, machine, hit.as_ref())
+        },
         hit,
     })
 }
@@ -98,6 +115,18 @@ fn counter(run: &RunView) -> Option<&'static str> {
     names.find(|name| run.growth(name).is_some()).copied()
 }
 
+/// The waits of a machine's processes, each by its own share.
+fn by_process(run: &RunView) -> Option<u64> {
+    run.is_machine().then(|| shares::refault_wait_ns(run.process_sums())).flatten()
+}
+
+/// A machine's stream is that of one process: all reads together are no stream.
+fn stream_of_a_process(run: &RunView, again: u64) -> Option<Stream> {
+    let bytes = shares::largest_stream_bytes(run.process_sums())?;
+    let is_stream = again > 0 && bytes >= again.saturating_mul(STREAM_TIMES);
+    is_stream.then_some(Stream { bytes, of: StreamOf::OneProcess })
+}
+
 fn stream(
     run: &RunView,
     again: u64,
@@ -108,7 +137,7 @@ fn stream(
     let written = run.write_bytes().unwrap_or(0);
     let own_stream = own.saturating_sub(again).saturating_add(written);
     // Somebody else's pages cannot push ours out of a group that is at its own limit.
-    let others = if hit.is_some() || run.is_machine() { 0 } else { machine.saturating_sub(own) };
+    let others = if hit.is_some() { 0 } else { machine.saturating_sub(own) };
     let bytes = own_stream.max(others);
     let is_many = bytes >= again.saturating_mul(STREAM_TIMES);
     let is_stream = match hit.and_then(|hit| hit.limit_bytes) {
@@ -121,5 +150,6 @@ fn stream(
         }
         None => is_many,
     };
-    (again > 0 && is_stream).then_some(Stream { bytes, is_own: own_stream >= others })
+    let of = if own_stream >= others { StreamOf::Own } else { StreamOf::Others };
+    (again > 0 && is_stream).then_some(Stream { bytes, of })
 }

@@ -60,7 +60,7 @@ fn block(cause: &Cause, index: usize, is_chosen: bool, width: usize) -> Vec<Tone
     lines
 }
 
-/// What the chosen finding rests on, and what would help.
+/// Who had a part in the chosen finding, what it rests on, and what would help.
 fn below(cause: &Cause, width: usize) -> Vec<Toned> {
     let evidence = cause.finding.evidence.iter();
     let pieces: Vec<String> = evidence.map(|piece| tied(&shown(piece))).collect();
@@ -71,8 +71,9 @@ fn below(cause: &Cause, width: usize) -> Vec<Toned> {
     let room = width.saturating_sub(INDENT + 3);
     let margin = " ".repeat(INDENT + 2);
     let mut lines = Vec::new();
-    for (tone, text) in [(Tone::Dim, pieces.join("; ")), (Tone::Plain, remedy.unwrap_or_default())]
-    {
+    let who = cause.who.iter().map(|sentence| (Tone::Plain, sentence.clone()));
+    let rest = [(Tone::Dim, pieces.join("; ")), (Tone::Plain, remedy.unwrap_or_default())];
+    for (tone, text) in who.chain(rest) {
         let wrapped = wrap(&text, room, 2);
         lines.extend(
             wrapped.lines().map(|line| vec![(tone, format!("{margin}{}", shortened(line, room)))]),
@@ -105,19 +106,11 @@ mod tests {
     use model::{Evidence, Finding, Grade};
 
     fn explanation(count: usize) -> Explanation {
-        let cause = |number: usize| Cause {
-            finding: Finding {
-                id: format!("rule_{number}"),
-                claim: format!("Claim {number} of some length that a narrow screen has to break."),
-                tier: None,
-                evidence: vec![Evidence::new("reads", 6_480.0, "count", "x")],
-                grade: Grade::Measured,
-                remedy: Some("Do less of it. Risk: none.".to_owned()),
-                confirm: None,
-            },
-            ns: Some(1),
-            within_previous: false,
-            span: None,
+        let cause = |number: usize| {
+            let claim = format!("Claim {number} of some length that a narrow screen has to break.");
+            let reads = Evidence::new("reads", 6_480.0, "count", "x");
+            let finding = Finding::new(Grade::Measured, claim, [reads]);
+            Cause::new(Some(1), finding.remedy("Do less of it. Risk: none."))
         };
         let cleared = |name: &str| ClearedCause {
             id: name.to_owned(),

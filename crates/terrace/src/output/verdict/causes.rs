@@ -1,7 +1,7 @@
 //! What hurt, which suspects are cleared, and what would help: the numbered part of a verdict.
 //! A brief page has the worst of each and one line of evidence; a detailed one has all.
 
-use super::{continued, nothing, paragraph};
+use super::{continued, nothing, paragraph, usage};
 use crate::output::Page;
 use crate::output::prose::{
     commands_tied, counted_value, first_sentence, indented, long_time, shown,
@@ -33,11 +33,13 @@ pub fn brief(explanation: &Explanation, page: Page) -> String {
     for (number, cause) in (1..).zip(findings.iter().take(MOST_FINDINGS)) {
         text.push_str(&claim(number, cause, page));
         text.push_str(&seen_in_one_line(&cause.finding.evidence, page));
+        text.push_str(&who(cause, number == 1, page));
     }
     let more = findings.len().saturating_sub(MOST_FINDINGS);
     if more > 0 {
         text.push_str(&paragraph(&and_smaller(more), Tone::Dim, page));
     }
+    text.push_str(&usage::brief(explanation, page));
     text.push_str(&cleared_in_short(&explanation.cleared, page));
     text.push_str(&would_help(findings, page));
     text
@@ -49,6 +51,7 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
     let mut text = format!("\n{}", paragraph(title, Tone::Strong, page));
     for (number, cause) in (1..).zip(&explanation.findings) {
         text.push_str(&claim(number, cause, page));
+        text.push_str(&who(cause, true, page));
         for piece in &cause.finding.evidence {
             let line = format!("{} ({})", shown(piece), piece.source);
             text.push_str(&below(&line, Tone::Dim, page));
@@ -120,6 +123,13 @@ fn of_which(claim: &str) -> String {
         return claim.to_owned();
     }
     format!("of which: {}", continued(claim))
+}
+
+/// Who it was, and which files if they are wanted.
+fn who(cause: &Cause, with_files: bool, page: Page) -> String {
+    let shown = if with_files { cause.who.len() } else { 1 };
+    let sentences = cause.who.iter().take(shown);
+    sentences.map(|sentence| below(sentence, Tone::Plain, page)).collect()
 }
 
 /// As many pieces as fit on one line, at least one.

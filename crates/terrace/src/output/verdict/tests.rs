@@ -5,7 +5,8 @@ use super::*;
 use crate::output::clean::printable;
 use crate::output::prose::shown;
 use model::explanation::{
-    Bars, Cause, ClearedCause, OverlappingPart, Repair, SCHEMA, Unseen, Watching,
+    Actor, ActorRole, Bars, Cause, ClearedCause, FigureUse, OverlappingPart, ProcessUse, Repair,
+    SCHEMA, Unseen, Watching,
 };
 use model::{Evidence, Finding};
 
@@ -23,20 +24,7 @@ fn slice(name: &str, ns: u64) -> Slice {
 }
 
 fn cause(claim: &str, grade: Grade, ns: u64, evidence: Vec<Evidence>) -> Cause {
-    Cause {
-        finding: Finding {
-            id: "some_rule".to_owned(),
-            claim: claim.to_owned(),
-            tier: None,
-            evidence,
-            grade,
-            remedy: None,
-            confirm: None,
-        },
-        ns: Some(ns),
-        within_previous: false,
-        span: None,
-    }
+    Cause::new(Some(ns), Finding::new(grade, claim, evidence))
 }
 
 fn cleared(name: &str, value: f64, unit: &str) -> ClearedCause {
@@ -133,6 +121,66 @@ fn crowded() -> Explanation {
     crowded
 }
 
+fn used(label: &str, figure: &str, unit: &str, value: u64, share: f64) -> ProcessUse {
+    ProcessUse {
+        process: Some(0),
+        pid: Some(812),
+        name: "tar".to_owned(),
+        label: label.to_owned(),
+        processes: 1,
+        group: "/system.slice/backup.service".to_owned(),
+        group_name: Some("backup.service".to_owned()),
+        figure: figure.to_owned(),
+        value,
+        unit: unit.to_owned(),
+        share,
+        grade: Grade::Measured,
+    }
+}
+
+/// A machine that was busy, with who it was.
+fn machine() -> Explanation {
+    let mut machine = restore();
+    machine.bars.thread = vec![slice("run", 60_000_000_000), slice("idle", 22_600_000_000)];
+    machine.bars.wall = vec![slice("run", 41_300_000_000)];
+    machine.thread_ns = 82_600_000_000;
+    let tar = "backup.service (pid 812, tar)";
+    let claim = "The processors were busy for 60 s of 82.6 s";
+    let mut busy = cause(claim, Grade::Measured, 60_000_000_000, vec![seen("run", 60e9, "ns")]);
+    busy.who = vec![
+        format!("{tar} ran 48 s (80 %), firefox (pid 4711, session-3.scope) 6 s (10 %)"),
+        "Read: /var/lib/db 2 GiB (90 %, by tar (pid 812))".to_owned(),
+    ];
+    let culprit = used(tar, "cpu", "ns", 48_000_000_000, 0.8);
+    busy.actors = vec![Actor { role: ActorRole::Culprit, used: culprit.clone() }];
+    machine.findings = vec![busy];
+    let figure = |figure: &str, unit: &str, total, first, others| FigureUse {
+        figure: figure.to_owned(),
+        total,
+        unit: unit.to_owned(),
+        first: vec![first],
+        others,
+    };
+    machine.usage = vec![
+        figure("cpu", "ns", 60_000_000_000, culprit, 12_000_000_000),
+        figure(
+            "read_bytes",
+            "bytes",
+            2 << 30,
+            used(tar, "read_bytes", "bytes", 1 << 30, 0.5),
+            1 << 30,
+        ),
+        figure(
+            "memory_growth",
+            "bytes",
+            1 << 30,
+            used("python3 (pid 66)", "memory_growth", "bytes", 1 << 30, 1.0),
+            0,
+        ),
+    ];
+    machine
+}
+
 fn setting() -> VerdictSetting {
     VerdictSetting {
         title: "terrace".to_owned(),
@@ -164,6 +212,59 @@ fn ten_lines_name_the_cause() {
  Watching cost 0.3 % of a core.   Details: terrace explain pg_restore.trec
 "
     );
+}
+
+#[test]
+fn a_machine_says_who_it_was() {
+    let text = show(&machine(), Detail::Brief, 80);
+    let expected = "\
+ 1 The processors were busy for 60 s of 82.6 s                         measured
+     run 60 s
+     backup.service (pid 812, tar) ran 48 s (80 %), firefox (pid 4711,
+       session-3.scope) 6 s (10 %)
+     Read: /var/lib/db 2 GiB (90 %, by tar (pid 812))
+";
+    assert!(text.contains(expected), "{text}");
+    // The finding names who ran; what else was used much stands below.
+    let most = "\
+ Most used by: read backup.service (pid 812, tar) 50 %; memory growth python3
+     (pid 66) 100 %
+ Not to blame: swap 0";
+    assert!(text.contains(most), "{text}");
+    let full = show(&machine(), Detail::Full, 80);
+    let table = "\
+ Most used by
+   CPU, 60 s in all
+     48 s  80 %  measured  backup.service (pid 812, tar)
+   read, 2 GiB in all
+     1 GiB  50 %  measured  backup.service (pid 812, tar)
+";
+    assert!(full.contains(table), "{full}");
+    // A command's brief page has no room for the parts of its process tree.
+    let mut command = restore();
+    command.usage = machine().usage;
+    assert!(!show(&command, Detail::Brief, 80).contains("Most used by"));
+}
+
+/// Names of processes, groups and files are text of others.
+#[test]
+fn a_hostile_name_of_an_actor_stays_in_its_line() {
+    let name = "x\n\x1b[2J\u{202e}y";
+    let mut hostile = machine();
+    hostile.findings[0].who = vec![format!("{name} ran 48 s"), format!("Read: /a/{name} 2 GiB")];
+    for figure in &mut hostile.usage {
+        figure.first[0].label = format!("{name}.service (pid 812, {name})");
+    }
+    for detail in [Detail::Brief, Detail::Full] {
+        for width in [40, 80, 200] {
+            let text = show(&hostile, detail, width);
+            let is_clean = |line: &str| !line.contains(crate::output::clean::is_hazard);
+            assert!(text.lines().all(is_clean), "{text:?}");
+            assert!(text.contains(r"\x1b[2J\u{202e}y"), "{text}");
+            let mut free = text.lines().filter(|line| !line.contains("terrace "));
+            assert!(free.all(|line| length(line) < width), "{text}");
+        }
+    }
 }
 
 #[test]
@@ -311,7 +412,7 @@ fn repeated_runs_make_a_table() {
 #[test]
 fn no_line_is_wider_than_the_page() {
     for width in 40..140 {
-        for explanation in [restore(), crowded(), Explanation::default()] {
+        for explanation in [restore(), crowded(), machine(), Explanation::default()] {
             for detail in [Detail::Brief, Detail::Full] {
                 let text = show(&explanation, detail, width);
                 // What must not be broken may stand out: commands that are to be copied.

@@ -1,0 +1,75 @@
+//! What users are compared by: a figure of their rows, or a quantity that is made of several.
+//! Its names in JSON and in sentences.
+
+use super::sums::{ProcessSum, SharedSum};
+use model::recording::ProcessFigure;
+
+/// A quantity of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// A figure as it is.
+    Figure(ProcessFigure),
+    /// By how much its memory grew, bytes.
+    MemoryGrowth,
+    /// What it added to the page cache that had not just been evicted, bytes: it took the place of
+    /// other pages, while what was read again only came back.
+    CacheFilled,
+    /// What it read from devices and wrote to them, bytes.
+    DeviceBytes,
+}
+
+use ProcessFigure as Figure;
+
+impl Quantity {
+    /// Its name in JSON.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.id(),
+            Self::MemoryGrowth => "memory_growth",
+            Self::CacheFilled => "cache_filled",
+            Self::DeviceBytes => "device_bytes",
+        }
+    }
+
+    /// The unit of its values: `ns`, `bytes` or `count`.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::Figure(figure) => figure.unit(),
+            Self::MemoryGrowth | Self::CacheFilled | Self::DeviceBytes => "bytes",
+        }
+    }
+
+    /// How much of it a process has.
+    pub fn of(self, sum: &ProcessSum) -> SharedSum {
+        match self {
+            Self::Figure(figure) => sum.get(figure),
+            Self::MemoryGrowth => sum.memory_growth,
+            Self::CacheFilled => {
+                let (added, again) = (sum.get(Figure::CacheAdded), sum.get(Figure::Refaulted));
+                SharedSum {
+                    value: added.value.saturating_sub(again.value),
+                    shared: added.shared.saturating_sub(again.shared),
+                }
+            }
+            Self::DeviceBytes => sum.get(Figure::ReadBytes).plus(sum.get(Figure::WrittenBytes)),
+        }
+    }
+
+    /// What all of it is called, as in "the first of them had 9 % of the processor time".
+    pub const fn whole_in_words(self) -> &'static str {
+        match self {
+            Self::Figure(Figure::Cpu) => "the processor time",
+            Self::Figure(Figure::Queue) => "the waiting for processors",
+            Self::Figure(Figure::BlockWait) => "the waiting for block I/O",
+            Self::Figure(Figure::Reclaim) => "the time spent freeing memory",
+            Self::Figure(Figure::ReadBytes) => "the bytes read",
+            Self::Figure(Figure::WrittenBytes) => "the bytes written",
+            Self::Figure(Figure::MajorFaults | Figure::MinorFaults) => "the page faults",
+            Self::Figure(Figure::CacheAdded) | Self::CacheFilled => "what filled the page cache",
+            Self::Figure(Figure::Refaulted) => "what was read again",
+            Self::Figure(Figure::SwappedIn) => "what came back from swap",
+            Self::MemoryGrowth => "the memory that was taken",
+            Self::DeviceBytes => "the bytes read and written",
+        }
+    }
+}

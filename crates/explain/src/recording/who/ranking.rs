@@ -1,0 +1,226 @@
+//! Users of one quantity, the largest first.
+//!
+//! A user is a process, or the processes of one program in one control group where none of them
+//! has much: 300 short compilers are one user. A process with much is a user of its own, so that
+//! one of several equally named ones can be told apart.
+
+use super::quantity::Quantity;
+use super::sentence::Names;
+use super::sums::{ProcessSum, SharedSum};
+use model::Grade;
+use model::explanation::ProcessUse;
+use model::recording::{GroupKind, GroupName, Process, ProcessFigure};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A process with this share of all is a user of its own. Picked: five of them at most.
+const MUCH: f64 = 0.2;
+
+/// So is one with this share of what its program used: the others hardly matter.
+const MOST_OF_ITS_PROGRAM: f64 = 0.8;
+
+/// A value is inferred if more than this share of it was shared out by time. Picked: the edge of
+/// a window cuts one row in many.
+const MOST_SHARED: f64 = 0.1;
+
+/// So many of each ranking are merged: the first ones are what is looked for.
+const MOST_MERGED: usize = 32;
+
+/// Some processes, and how much of a quantity is theirs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct User<'a> {
+    /// They, the one with most first; never empty.
+    pub processes: Vec<&'a Process>,
+    /// How many they are: more than are listed, if some are sums of many.
+    pub count: u64,
+    /// What of them is compared.
+    pub quantity: Quantity,
+    /// How much of it is theirs.
+    pub sum: SharedSum,
+    /// Their part of what all used, 0 to 1.
+    pub share: f64,
+    /// Whether these are all processes of a control group, of whatever name.
+    pub is_group: bool,
+}
+
+impl User<'_> {
+    /// The one with most.
+    pub fn first(&self) -> &Process {
+        self.processes[0]
+    }
+
+    /// The control group of all of them.
+    pub fn group_name(&self) -> Option<GroupName> {
+        GroupName::of(&self.first().group)
+    }
+
+    /// Whether a process is in both.
+    pub fn overlaps(&self, other: &User) -> bool {
+        let theirs = |process: &&Process| other.processes.iter().any(|its| its.id == process.id);
+        self.processes.iter().any(theirs)
+    }
+
+    /// Whether they are threads of the kernel.
+    pub fn is_kernel(&self) -> bool {
+        self.first().is_kernel
+    }
+
+    /// How much of another figure is theirs.
+    pub fn get(&self, sums: &[ProcessSum], figure: ProcessFigure) -> u64 {
+        let of_them = sums.iter().filter(|sum| self.holds(sum.process.id));
+        of_them.fold(0, |all, sum| all.saturating_add(sum.get(figure).value))
+    }
+
+    fn holds(&self, id: u32) -> bool {
+        self.processes.iter().any(|process| process.id == id)
+    }
+
+    /// How the sum is known.
+    pub fn grade(&self) -> Grade {
+        let is_sure = self.sum.shared as f64 <= self.sum.value as f64 * MOST_SHARED;
+        if is_sure { Grade::Measured } else { Grade::Inferred }
+    }
+
+    /// As JSON has it, known no better than `at_most`.
+    pub fn to_use(&self, at_most: Grade, names: Names) -> ProcessUse {
+        let first = self.first();
+        let group_name = self.group_name().map(|name| name.text);
+        let single = (self.count == 1 && !first.is_many).then_some(first);
+        ProcessUse {
+            process: single.map(|process| process.id),
+            pid: single.map(|process| process.pid),
+            name: match &group_name {
+                Some(name) if self.is_group => name.clone(),
+                _ => first.name.clone(),
+            },
+            label: names.label(self),
+            processes: self.count,
+            group: first.group.clone(),
+            group_name,
+            figure: self.quantity.id().to_owned(),
+            value: self.sum.value,
+            unit: self.quantity.unit().to_owned(),
+            share: self.share,
+            grade: if at_most == Grade::Measured { self.grade() } else { at_most },
+        }
+    }
+}
+
+/// The users of one or several quantities.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking<'a> {
+    /// Users with a name, the largest first.
+    pub users: Vec<User<'a>>,
+    /// The same by control group, the largest first; only groups of several users.
+    pub groups: Vec<User<'a>>,
+    /// What all used.
+    pub total: u64,
+}
+
+impl<'a> Ranking<'a> {
+    /// Ranks the users of `quantity`. All used `total` where that is known, and no less than those
+    /// that have rows.
+    pub fn of(sums: &[ProcessSum<'a>], quantity: Quantity, total: Option<u64>) -> Self {
+        let values: Vec<(&'a Process, u64, SharedSum)> = sums
+            .iter()
+            .map(|sum| (sum.process, sum.processes.max(1), quantity.of(sum)))
+            .filter(|(.., sum)| sum.value > 0)
+            .collect();
+        let rows = values.iter().fold(0u64, |all, (.., sum)| all.saturating_add(sum.value));
+        let total = total.unwrap_or(0).max(rows);
+        let named = || values.iter().filter(|(process, ..)| !is_remainder(process));
+        let group = |members: &[&(&'a Process, u64, SharedSum)], is_group| {
+            let mut members = members.to_vec();
+            members.sort_by_key(|(process, _, sum)| (Reverse(sum.value), process.id));
+            let sum = members.iter().fold(SharedSum::default(), |all, (.., sum)| all.plus(*sum));
+            User {
+                processes: members.iter().map(|(process, ..)| *process).collect(),
+                count: members.iter().fold(0u64, |all, (_, count, _)| all.saturating_add(*count)),
+                quantity,
+                sum,
+                share: share_of(sum.value, total),
+                is_group,
+            }
+        };
+        let mut programs: BTreeMap<(&str, &str, bool), Vec<_>> = BTreeMap::new();
+        let mut of_groups: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for value in named() {
+            let process = value.0;
+            programs
+                .entry((&process.name, &process.group, process.is_many))
+                .or_default()
+                .push(value);
+            if is_named_group(process) {
+                of_groups.entry(&process.group).or_default().push(value);
+            }
+        }
+        let mut users = Vec::new();
+        for members in programs.into_values() {
+            let whole = group(&members, false);
+            let (alone, rest): (Vec<_>, Vec<_>) = members.into_iter().partition(|(.., sum)| {
+                share_of(sum.value, total) >= MUCH
+                    || share_of(sum.value, whole.sum.value) >= MOST_OF_ITS_PROGRAM
+            });
+            users.extend(alone.into_iter().map(|one| group(&[one], false)));
+            if !rest.is_empty() {
+                users.push(group(&rest, false));
+            }
+        }
+        let mut groups: Vec<User> = of_groups
+            .into_values()
+            .filter(|members| members.len() > 1)
+            .map(|members| group(&members, true))
+            .collect();
+        largest_first(&mut users);
+        largest_first(&mut groups);
+        Self { users, groups, total }
+    }
+
+    /// The users of several quantities of one unit; who is a user of two is listed with the larger.
+    pub fn of_all(rankings: impl IntoIterator<Item = Ranking<'a>>) -> Self {
+        let mut all = Self::default();
+        for ranking in rankings {
+            all.users.extend(ranking.users.into_iter().take(MOST_MERGED));
+            all.groups.extend(ranking.groups.into_iter().take(MOST_MERGED));
+            all.total = all.total.saturating_add(ranking.total);
+        }
+        for users in [&mut all.users, &mut all.groups] {
+            largest_first(users);
+            let mut kept: Vec<User> = Vec::new();
+            for mut user in users.drain(..) {
+                if !kept.iter().any(|known| known.overlaps(&user)) {
+                    user.share = share_of(user.sum.value, all.total);
+                    kept.push(user);
+                }
+            }
+            *users = kept;
+        }
+        all
+    }
+
+    /// What is left of all without the first users.
+    pub fn others(&self, first: &[User]) -> u64 {
+        first.iter().fold(self.total, |left, user| left.saturating_sub(user.sum.value))
+    }
+}
+
+/// Whether this entry holds those that have no name: short-lived ones, and what did not fit in
+/// the kernel's tables.
+fn is_remainder(process: &Process) -> bool {
+    process.pid == 0 && !process.is_many
+}
+
+/// Whether its group says something of it; the top of the hierarchy holds all the others.
+fn is_named_group(process: &Process) -> bool {
+    let name = GroupName::of(&process.group);
+    !process.is_kernel && name.is_some_and(|name| name.kind != GroupKind::Top)
+}
+
+/// Equals stay in the order of their names.
+fn largest_first(users: &mut [User]) {
+    users.sort_by_key(|user| Reverse(user.sum.value));
+}
+
+fn share_of(value: u64, whole: u64) -> f64 {
+    if whole > 0 { (value as f64 / whole as f64).min(1.0) } else { 0.0 }
+}

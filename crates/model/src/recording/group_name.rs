@@ -1,0 +1,210 @@
+//! What a control group is called: the unit, the container or the pod that its path names.
+//!
+//! Service managers and container engines write their names into paths, each in its own way. What
+//! none of them wrote is a plain folder and bears its whole path.
+
+/// What made a control group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GroupKind {
+    /// The top of the hierarchy.
+    Top,
+    /// A service of the service manager.
+    Service,
+    /// A scope: a login session or an application that was started by another program.
+    Scope,
+    /// A slice, without a unit below it.
+    Slice,
+    /// A container that is not in a pod.
+    Container,
+    /// A container of Kubernetes, or a pod.
+    Pod,
+    /// Anything else.
+    Folder,
+}
+
+/// The name of a control group.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupName {
+    /// What made it.
+    pub kind: GroupKind,
+    /// `backup.service`, `docker-0123456789ab`, `pod-1b2c3d4e/0123456789ab`, else the path.
+    pub text: String,
+}
+
+/// Digits of a container's number that are shown, as its own programs do.
+const ID_DIGITS: usize = 12;
+
+/// Digits of a pod's number that are shown: up to its first hyphen.
+const POD_DIGITS: usize = 8;
+
+impl GroupName {
+    /// The name of the group at `path` below the mount point of its hierarchy; `None` for an empty
+    /// path, which is one that is not known.
+    #[must_use]
+    pub fn of(path: &str) -> Option<Self> {
+        if path.is_empty() {
+            return None;
+        }
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let named = pod(&parts).or_else(|| container(&parts)).or_else(|| unit(&parts));
+        Some(named.unwrap_or_else(|| {
+            let kind = if parts.is_empty() { GroupKind::Top } else { GroupKind::Folder };
+            Self { kind, text: path.to_owned() }
+        }))
+    }
+
+    /// Whether the name says more than that of one of its programs: a service, a container, a pod.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        matches!(self.kind, GroupKind::Service | GroupKind::Container | GroupKind::Pod)
+            // The manager of a user's session is a service, and everything of the user is below it.
+            && !self.text.starts_with("user@")
+    }
+}
+
+/// `/kubepods/burstable/pod<number>/<container>`, and the same as slices and a scope.
+fn pod(parts: &[&str]) -> Option<GroupName> {
+    let first = parts.iter().position(|part| part.starts_with("kubepods"))?;
+    let mut below = parts[first..].iter();
+    let number = below.find_map(|part| {
+        let name = part.strip_suffix(".slice").unwrap_or(part);
+        let (_, number) = name.rsplit_once("pod")?;
+        number.starts_with(|letter: char| letter.is_ascii_hexdigit()).then_some(number)
+    })?;
+    let pod: String = number.chars().take(POD_DIGITS).collect();
+    let text = match below.find_map(|part| container_id(part)) {
+        Some((_, id)) => format!("pod-{pod}/{id}"),
+        None => format!("pod-{pod}"),
+    };
+    Some(GroupName { kind: GroupKind::Pod, text })
+}
+
+/// The innermost container: `docker-<id>.scope`, `/docker/<id>`, `/lxc/<name>`.
+fn container(parts: &[&str]) -> Option<GroupName> {
+    let text = parts.iter().enumerate().rev().find_map(|(at, part)| {
+        if let Some(name) = part.strip_prefix("lxc.payload.") {
+            return Some(format!("lxc-{name}"));
+        }
+        let above = at.checked_sub(1).map(|above| parts[above]);
+        if above == Some("lxc") {
+            return Some(format!("lxc-{part}"));
+        }
+        let (engine, id) = container_id(part)?;
+        match (engine, above) {
+            ("", Some(folder)) => Some(format!("{folder}-{id}")),
+            ("", None) => None,
+            (engine, _) => Some(format!("{engine}-{id}")),
+        }
+    })?;
+    Some(GroupName { kind: GroupKind::Container, text })
+}
+
+/// The engine, empty where the component does not name it, and the short number.
+fn container_id(part: &str) -> Option<(&str, &str)> {
+    let name = part.strip_suffix(".scope").unwrap_or(part);
+    let (engine, id) = name.rsplit_once('-').unwrap_or(("", name));
+    // Numbers are SHA-256; shorter ones could be anything.
+    let is_id = id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| (engine, &id[..ID_DIGITS]))
+}
+
+/// The innermost unit of the service manager.
+fn unit(parts: &[&str]) -> Option<GroupName> {
+    let kind = |part: &str| match part.rsplit_once('.')? {
+        ("", _) => None,
+        (_, "service") => Some(GroupKind::Service),
+        (_, "scope") => Some(GroupKind::Scope),
+        (_, "slice") => Some(GroupKind::Slice),
+        _ => None,
+    };
+    let named = |part: &&str| Some(GroupName { kind: kind(part)?, text: (*part).to_owned() });
+    let units = || parts.iter().rev().filter_map(named);
+    // A user's manager sorts its units into slices; one of those names nothing.
+    let innermost = units().find(|name| name.kind != GroupKind::Slice);
+    innermost.or_else(|| units().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use GroupKind::{Container, Folder, Pod, Scope, Service, Slice, Top};
+
+    const ID: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn paths_name_their_unit_or_container() {
+        let uid = "1b2c3d4e-0000-1111-2222-333344445555";
+        let slice_uid = uid.replace('-', "_");
+        for (path, kind, text) in [
+            ("/", Top, "/"),
+            ("/init.scope", Scope, "init.scope"),
+            ("/system.slice", Slice, "system.slice"),
+            ("/system.slice/backup.service", Service, "backup.service"),
+            ("/system.slice/backup.service/worker", Service, "backup.service"),
+            ("/system.slice/system-getty.slice/getty@tty1.service", Service, "getty@tty1.service"),
+            ("/user.slice/user-1000.slice/session-3.scope", Scope, "session-3.scope"),
+            (
+                r"/user.slice/user-1000.slice/user@1000.service/app.slice/app-firefox-12.scope",
+                Scope,
+                "app-firefox-12.scope",
+            ),
+            (
+                "/user.slice/user-1000.slice/user@1000.service/session.slice",
+                Service,
+                "user@1000.service",
+            ),
+            (&format!("/system.slice/docker-{ID}.scope"), Container, "docker-0123456789ab"),
+            (&format!("/docker/{ID}"), Container, "docker-0123456789ab"),
+            (&format!("/docker/{ID}/init.scope"), Container, "docker-0123456789ab"),
+            (
+                &format!("/machine.slice/libpod-{ID}.scope/container"),
+                Container,
+                "libpod-0123456789ab",
+            ),
+            ("/lxc/web/system.slice/ssh.service", Container, "lxc-web"),
+            ("/lxc.payload.web", Container, "lxc-web"),
+            (&format!("/kubepods/burstable/pod{uid}/{ID}"), Pod, "pod-1b2c3d4e/0123456789ab"),
+            (
+                &format!(
+                    "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{slice_uid}\
+                     .slice/cri-containerd-{ID}.scope"
+                ),
+                Pod,
+                "pod-1b2c3d4e/0123456789ab",
+            ),
+            (&format!("/kubepods/pod{uid}"), Pod, "pod-1b2c3d4e"),
+            ("/build/jobs", Folder, "/build/jobs"),
+            ("/docker/short", Folder, "/docker/short"),
+            ("/.service", Folder, "/.service"),
+            (&format!("/{ID}"), Folder, &format!("/{ID}")),
+            ("/kubepods", Folder, "/kubepods"),
+        ] {
+            let name = GroupName::of(path).unwrap();
+            assert_eq!((name.kind, name.text.as_str()), (kind, text), "{path}");
+        }
+        assert_eq!(GroupName::of(""), None);
+    }
+
+    #[test]
+    fn a_service_says_more_than_its_program_and_a_session_does_not() {
+        let is_service = |path: &str| GroupName::of(path).unwrap().is_service();
+        assert!(is_service("/system.slice/backup.service"));
+        assert!(is_service(&format!("/docker/{ID}")));
+        assert!(!is_service("/user.slice/user-1000.slice/user@1000.service/app.slice"));
+        assert!(!is_service("/user.slice/user-1000.slice/session-3.scope"));
+        assert!(!is_service("/build"));
+    }
+
+    #[test]
+    fn no_path_is_cut_inside_of_a_letter() {
+        for path in [
+            "/docker/ÄÖÜ",
+            "/kubepods/podäöü",
+            "/kubepods/poda\u{1f600}\u{1f600}",
+            "//",
+            "/é.service",
+        ] {
+            assert!(GroupName::of(path).is_some(), "{path}");
+        }
+    }
+}
