@@ -1,13 +1,15 @@
-//! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `attack`, `bench` and `vm`.
+//! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `attack`, `bench`,
+//! `bpf` and `vm`.
 //!
 //! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a
 //! change is good, `attack` runs the binary against hostile input, `bench` compares with peer
-//! programs and keeps the records, `vm` runs a command in a machine of its own. Nothing here is
-//! part of the product, and nothing here is needed to build or run it.
+//! programs and keeps the records, `bpf` builds the recorder's programs in the kernel, `vm` runs a
+//! command in a machine of its own. Nothing here is needed to build or run the product.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod attack;
 mod bench;
+mod bpf;
 mod error;
 mod process;
 mod rust;
@@ -47,6 +49,12 @@ enum Task {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
+    /// The recorder's programs in the kernel, built from C
+    Bpf {
+        /// Only say whether the kept object is what its sources give
+        #[arg(long)]
+        check: bool,
+    },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
     #[command(disable_help_flag = true)]
     Vm {
@@ -79,6 +87,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         Task::Test { fast } => test::run(fast)?,
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,
+        Task::Bpf { check } => bpf::run(check)?,
         Task::Vm { words } => return Ok(vm::run(&words)),
     }
     Ok(0)

@@ -11,3 +11,6 @@
 #include "threads.h"
 
 char LICENSE[] SECTION("license") = "Dual MIT/GPL";
+
+/* What this was built from; see xtask/src/bpf.rs. */
+const char BUILT_FROM[] SECTION("source") = STAMP;

@@ -141,9 +141,11 @@ impl RawAttributes {
         set(attributes.user_only, flag::EXCLUDE_KERNEL);
         set(attributes.switches, flag::CONTEXT_SWITCH);
         set(attributes.tasks, flag::TASK | flag::COMM | flag::COMM_EXEC);
-        set(attributes.stack_frames == 0, flag::NO_KERNEL_STACK);
-        set(matches!(attributes.source, EventSource::ProcessorClock(_)), flag::EXCLUDE_IDLE);
-        let counted = attributes.source == EventSource::PageFaults;
+        let is_clock = matches!(attributes.source, EventSource::ProcessorClock(_));
+        // A program takes the stack itself.
+        set(attributes.stack_frames == 0 && !is_clock, flag::NO_KERNEL_STACK);
+        set(is_clock, flag::EXCLUDE_IDLE);
+        let counted = is_clock || attributes.source == EventSource::PageFaults;
         set(!counted, flag::SAMPLE_ID_ALL);
         Self {
             kind,

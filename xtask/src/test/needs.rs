@@ -24,8 +24,10 @@ pub(crate) struct Need {
 
 const NEEDS: &[Need] = &[
     need("chromium", "chromium", "a browser for the pages"),
+    need("clang", "clang", "the recorder's programs in the kernel, built again"),
     need("fio", "fio", "storage figures to compare with"),
     need("ioping", "ioping", "latency figures to compare with"),
+    need("llvm-strip", "llvm", "the same"),
     need("losetup", "util-linux", "block devices over a file"),
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),

@@ -78,6 +78,8 @@ pub const EVENTS: Choice<EventFamily> = Choice(&[
     ("block", Some(Family::Block), "Requests to devices"),
     ("vmscan", Some(Family::Vmscan), "Tasks that had to free memory themselves"),
     ("writeback", Some(Family::Writeback), "Writers that had to wait because too much was dirty"),
+    ("cpu", Some(Family::Cpu), "What processors did, by samples"),
+    ("who", Some(Family::Who), "What each process used, and which files"),
     ("faults", Some(Family::Faults), "Every page fault of a user; not cheap"),
     ("none", None, "No events"),
 ]);

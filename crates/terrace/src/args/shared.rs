@@ -56,7 +56,7 @@ pub struct WatchArgs {
     pub burst: bool,
 
     /// Kernel events to follow, separated by commas, or `none` (default:
-    /// sched,block,vmscan,writeback as root; an ordinary user cannot follow any)
+    /// sched,block,vmscan,writeback,cpu,who as root; an ordinary user cannot follow any)
     #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
     pub trace: Vec<EventFamily>,
 

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The families that root follows by default: cheap, and together they name the cause of every
 /// wait.
-const USUAL_FAMILIES: [Family; 4] =
-    [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback];
+const USUAL_FAMILIES: [Family; 6] =
+    [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback, Family::Cpu, Family::Who];
 
 /// Samples a second of a background recording, which must not disturb the probe.
 const BESIDE_A_PROBE_HZ: u32 = 10;
@@ -47,12 +47,12 @@ pub fn start_background(name: &str, file: Option<&Path>) -> Result<Option<Backgr
     Ok(Some(background))
 }
 
-/// The options of `top`: no events by default.
+/// The options of `top`.
 ///
 /// # Errors
 /// If `none` is combined with other events.
 pub fn of_top(args: &TopArgs) -> Result<RecordOptions> {
-    let families = if args.trace.is_empty() { Vec::new() } else { families(&args.trace)? };
+    let families = families(&args.trace)?;
     Ok(RecordOptions { rate_hz: args.rate, families, ..default_options(None) })
 }
 

@@ -113,6 +113,12 @@ impl<S: RecordSink> Recorder<S> {
         if let Some(tracer) = &mut self.tracer {
             tracer.read(now_ns, &mut self.registry, &mut self.row);
             spans.extend(tracer.spans());
+            if let Some(who) = tracer.who().filter(|who| !who.is_empty())
+                && self.stopped_early.is_none()
+            {
+                let written = self.sink.who(&who);
+                self.check(written);
+            }
         }
         for span in spans {
             self.span(&span);

@@ -175,7 +175,10 @@ mod tests {
     #[test]
     fn names_make_a_path() {
         assert_eq!(path_of(&named(&["c", "b", "a", "/"])).unwrap(), "/a/b/c");
-        assert_eq!(path_of(&named(&["f", "e", "d", "c", "b", "a"])).unwrap(), ".../a/b/c/d/e/f");
+        assert_eq!(
+            path_of(&named(&["h", "g", "f", "e", "d", "c", "b", "a"])).unwrap(),
+            ".../a/b/c/d/e/f/g/h"
+        );
         assert_eq!(path_of(&named(&[])), None);
         let long = "n".repeat(31);
         assert_eq!(path_of(&named(&[&long, "/"])).unwrap(), format!("/{long}..."));
