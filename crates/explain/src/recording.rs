@@ -13,6 +13,7 @@
 
 pub mod accounting;
 pub mod attribution;
+mod coverage;
 mod doubts;
 pub mod rules;
 mod unseen;
@@ -21,7 +22,7 @@ pub mod who;
 mod words;
 
 pub use doubts::RECORDING_WAS_CUT;
-use model::explanation::{Explanation, SCHEMA, Watching};
+use model::explanation::{EventSource, Explanation, SCHEMA, Watching};
 use model::recording::Recording;
 pub use view::{View, Window};
 
@@ -53,6 +54,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         of_which: accounts.of_which,
         repairs: accounts.repairs,
         findings: judged.findings,
+        covered: judged.covered,
         cleared: judged.cleared,
         unseen,
         doubts: doubts::doubts(&view, accounts.disagreements),
@@ -80,5 +82,18 @@ fn watching(view: &View) -> Watching {
         core_share: cpu_ns.filter(|_| wall_ns > 0).map(|cpu_ns| cpu_ns as f64 / wall_ns as f64),
         samples: samples.min(view.recording().ticks.len() as u64),
         missed: outcome.map_or(0, |outcome| outcome.missed_samples),
+        events: event_source(view),
     }
+}
+
+/// How the kernel's events came; `None` where there were none.
+fn event_source(view: &View) -> Option<EventSource> {
+    view.sum("trace.events").or_else(|| view.sum("trace.sched.run_ns"))?;
+    Some(if is_in_kernel(view) { EventSource::InKernel } else { EventSource::Ring })
+}
+
+/// Whether programs inside the kernel summed its events, so that none went missing on its way.
+/// What such a program could not keep is counted as lost and doubted as such.
+fn is_in_kernel(view: &View) -> bool {
+    view.facts().sight("events.in_kernel").is_open()
 }

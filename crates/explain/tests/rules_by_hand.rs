@@ -367,6 +367,8 @@ fn sound(judged: &Explanation) {
     for cleared in &judged.cleared {
         assert!(cleared.evidence.value.is_finite(), "{cleared:?}");
     }
+    let covered = judged.covered;
+    assert!(covered.is_none_or(|share| (0.0..=1.0).contains(&share)), "{covered:?}");
 }
 
 #[test]

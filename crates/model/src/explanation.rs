@@ -8,7 +8,7 @@ mod slices;
 use crate::finding::{Evidence, Finding, Grade};
 pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
 use serde::{Deserialize, Serialize};
-pub use slices::{TimePart, TimeSlice, short_words};
+pub use slices::{CALL_PART, TimePart, TimeSlice, short_words};
 
 /// The name of the JSON form.
 pub const SCHEMA: &str = "terrace.explain/1";
@@ -140,7 +140,18 @@ pub struct Unseen {
     pub remedy: Option<String>,
 }
 
-/// What recording cost.
+/// How the kernel's events reached the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventSource {
+    /// Programs inside the kernel summed them up, so none can be lost on its way.
+    InKernel,
+    /// They came one by one through rings of samples, which may overflow, and which some kernels
+    /// do not fill while a processor is idle.
+    Ring,
+}
+
+/// What recording cost, and how it saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watching {
     /// Share of one core, 0 to 1, over the time that was watched.
@@ -149,6 +160,9 @@ pub struct Watching {
     pub samples: u64,
     /// Samples due and not taken.
     pub missed: u64,
+    /// How events came; `None` if there were none.
+    #[serde(default)]
+    pub events: Option<EventSource>,
 }
 
 /// Where the time went.
@@ -176,6 +190,10 @@ pub struct Explanation {
     pub repairs: Vec<Repair>,
     /// What cost time, worst first.
     pub findings: Vec<Cause>,
+    /// The share of the wall time outside user code that the findings account for, 0 to 1; `None`
+    /// where there is too little such time to judge, or its length is not known.
+    #[serde(default)]
+    pub covered: Option<f64>,
     /// The causes that were checked and excluded.
     pub cleared: Vec<ClearedCause>,
     /// What could not be seen.

@@ -9,6 +9,7 @@ mod check;
 mod late;
 mod machine;
 mod parts;
+pub(super) mod processor_samples;
 mod queued;
 mod rows;
 mod sampled;

@@ -1,7 +1,7 @@
 //! Why the numbers deserve less trust than usual: what the recorder lost or missed, what
 //! is wrong with the file, where two sources differ. Sentences; nothing is judged here.
 
-use super::View;
+use super::{View, is_in_kernel};
 use crate::wording::{count, percent};
 use model::duration::show_ns;
 
@@ -82,8 +82,11 @@ fn losses(view: &View) -> Vec<String> {
 }
 
 /// Events that the kernel should have sent and did not. Some kernels lose what happens in the idle
-/// task of a processor, without counting it among the lost.
+/// task of a processor, without counting it among the lost. Programs inside the kernel see all.
 fn unreported(view: &View) -> Vec<String> {
+    if is_in_kernel(view) {
+        return Vec::new();
+    }
     let sum = |name: &str| view.sum(name).unwrap_or(0);
     let matters = |unreported: u64, all: u64| {
         unreported >= UNTOLD_LEAST && unreported as f64 > all as f64 * UNTOLD_SHARE

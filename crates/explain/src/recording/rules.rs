@@ -6,11 +6,14 @@
 //! another one follows it. docs/findings.md lists the rules.
 
 mod asleep;
+mod block_classes;
 mod cache_evicted_by_stream;
 mod cache_hits_not_disk;
 mod cache_too_small;
+mod call_storms;
 mod children_wait;
 mod compaction;
+mod copy_on_write;
 mod cpu_bound;
 mod cpu_contention;
 mod cpu_limit;
@@ -19,6 +22,7 @@ mod direct_io_odd;
 mod dirty_throttle;
 mod first_touch;
 mod io_limit;
+mod kernel_work;
 mod limits;
 mod lock_contention;
 mod memory_backed_lazily;
@@ -33,8 +37,10 @@ mod reads_from_device;
 mod reclaim_direct;
 mod reclaim_throttled;
 mod refaults;
+mod remainder;
 mod run_view;
 mod served_by;
+mod small_calls;
 mod small_sync_writes;
 mod swapped;
 mod swapping;
@@ -45,8 +51,10 @@ mod writeback_burst;
 mod writes_to_device;
 mod zero_pages_swapped;
 
+use super::coverage::Coverage;
 use crate::verdict::{Verdict, Verdicts};
-use model::explanation::{Cause, ClearedCause, Explanation, TimePart, Unseen};
+pub(super) use asleep::asleep_ns;
+use model::explanation::{Cause, ClearedCause, Explanation, TimePart, TimeSlice, Unseen};
 pub use run_view::RunView;
 use std::cmp::Reverse;
 
@@ -60,8 +68,30 @@ pub enum Rank {
     Decisive,
     /// By its time.
     Timed,
+    /// By its time; what remains, so it is no reason to leave a fallback out.
+    Remainder,
     /// By its time, and only where nothing else accounts for much.
     Fallback,
+}
+
+/// Where the time of a rule's findings lies in the bars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Anywhere in a slice.
+    Slice(TimeSlice),
+    /// In a part.
+    Part(TimePart),
+    /// On a processor, inside of these system calls.
+    Calls(&'static [&'static str]),
+}
+
+/// How a rule judges.
+#[derive(Clone, Copy, Debug)]
+enum Check {
+    /// By the recording alone.
+    Alone(fn(&RunView) -> RunVerdict),
+    /// By what the findings of all others leave.
+    Rest(fn(&RunView, &Coverage) -> RunVerdict),
 }
 
 /// One suspect.
@@ -74,8 +104,11 @@ pub struct RunRule {
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.
     pub within: &'static [&'static str],
+    /// Where the time of its findings lies, the first place filled first; empty where that is
+    /// user code, or the finding has no time of its own.
+    pub of: &'static [Place],
     rank: Rank,
-    check: fn(&RunView) -> RunVerdict,
+    check: Check,
 }
 
 impl RunRule {
@@ -84,7 +117,21 @@ impl RunRule {
         suspect: &'static str,
         check: fn(&RunView) -> RunVerdict,
     ) -> Self {
-        Self { id, suspect, within: &[], rank: Rank::Timed, check }
+        Self { id, suspect, within: &[], of: &[], rank: Rank::Timed, check: Check::Alone(check) }
+    }
+
+    /// A rule that judges what the others leave.
+    const fn rest(
+        id: &'static str,
+        suspect: &'static str,
+        check: fn(&RunView, &Coverage) -> RunVerdict,
+    ) -> Self {
+        let check = Check::Rest(check);
+        Self { id, suspect, within: &[], of: &[], rank: Rank::Remainder, check }
+    }
+
+    const fn of(self, of: &'static [Place]) -> Self {
+        Self { of, ..self }
     }
 
     const fn within(self, outer: &'static [&'static str]) -> Self {
@@ -95,11 +142,18 @@ impl RunRule {
         Self { rank, ..self }
     }
 
-    /// Judges; a finding bears the rule's id.
-    fn judge(&self, run: &RunView) -> RunVerdict {
-        let mut cause = (self.check)(run)?;
-        self.id.clone_into(&mut cause.finding.id);
-        Ok(cause)
+    /// Judges, if it is the turn of such rules: before all others are judged (`coverage` is
+    /// `None`) or after. A finding bears the rule's id.
+    fn judge(&self, run: &RunView, coverage: Option<&Coverage>) -> Option<RunVerdict> {
+        let verdict = match (self.check, coverage) {
+            (Check::Alone(check), None) => check(run),
+            (Check::Rest(check), Some(coverage)) => check(run, coverage),
+            _ => return None,
+        };
+        Some(verdict.map(|mut cause| {
+            self.id.clone_into(&mut cause.finding.id);
+            cause
+        }))
     }
 }
 
@@ -120,56 +174,106 @@ pub const LEAST_NS: u64 = 5_000_000;
 /// A fallback is reported if no other finding has this share of its time.
 const FALLBACK_SHARE: f64 = 0.25;
 
+/// Where waits for reads lie; without events all block I/O may be such.
+const READS: &[Place] = &[
+    Place::Part(TimePart::BlockRead),
+    Place::Part(TimePart::DirectIo),
+    Place::Slice(TimeSlice::BlockIo),
+];
+
 /// Every suspect, in the order in which cleared ones are listed.
 pub const RULES: &[RunRule] = &[
     RunRule::new("out_of_memory", "out of memory", out_of_memory::check).rank(Rank::Decisive),
-    RunRule::new("swapping", "swap", swapping::check).within(&["memory_limit"]),
-    RunRule::new("processor_stolen", "steal", processor_stolen::check),
-    RunRule::new("cpu_limit", "CPU limit", cpu_limit::check),
-    RunRule::new("io_limit", "I/O limit", io_limit::check).within(&[
-        "reads_from_device",
-        "small_sync_writes",
-        "writes_to_device",
-        "dirty_throttle",
+    RunRule::new("swapping", "swap", swapping::check).within(&["memory_limit"]).of(&[
+        Place::Part(TimePart::SwapIn),
+        Place::Part(TimePart::SwapFault),
+        Place::Part(TimePart::ReclaimRun),
+        Place::Part(TimePart::DirectReclaim),
     ]),
-    RunRule::new("memory_limit", "memory limit", memory_limit::check),
-    RunRule::new("dirty_throttle", "dirty throttle", dirty_throttle::check),
-    RunRule::new("reads_from_device", "reads", reads_from_device::check),
+    RunRule::new("processor_stolen", "steal", processor_stolen::check)
+        .of(&[Place::Slice(TimeSlice::Steal)]),
+    RunRule::new("cpu_limit", "CPU limit", cpu_limit::check).of(&[Place::Part(TimePart::CpuLimit)]),
+    RunRule::new("io_limit", "I/O limit", io_limit::check)
+        .within(&["reads_from_device", "small_sync_writes", "writes_to_device", "dirty_throttle"])
+        .of(&[
+            Place::Part(TimePart::BlockRead),
+            Place::Part(TimePart::DirectIo),
+            Place::Part(TimePart::BlockWrite),
+            Place::Part(TimePart::Flush),
+            Place::Part(TimePart::DirtyThrottle),
+        ]),
+    RunRule::new("memory_limit", "memory limit", memory_limit::check).of(&[
+        Place::Part(TimePart::SwapIn),
+        Place::Part(TimePart::SwapFault),
+        Place::Part(TimePart::ReclaimRun),
+        Place::Part(TimePart::DirectReclaim),
+        Place::Part(TimePart::ReclaimThrottle),
+        Place::Part(TimePart::BlockRead),
+    ]),
+    RunRule::new("dirty_throttle", "dirty throttle", dirty_throttle::check)
+        .of(&[Place::Part(TimePart::DirtyThrottle), Place::Slice(TimeSlice::BlockIo)]),
+    RunRule::new("reads_from_device", "reads", reads_from_device::check).of(READS),
     RunRule::new("cache_too_small", "small page cache", cache_too_small::check)
-        .within(&["memory_limit", "reads_from_device"]),
+        .within(&["memory_limit", "reads_from_device"])
+        .of(READS),
     RunRule::new(
         "cache_evicted_by_stream",
         "streams through the cache",
         cache_evicted_by_stream::check,
     )
-    .within(&["reads_from_device"]),
+    .within(&["reads_from_device"])
+    .of(READS),
     RunRule::new("read_ahead_small", "read-ahead", read_ahead_small::check)
-        .within(&["reads_from_device"]),
+        .within(&["reads_from_device"])
+        .of(READS),
     RunRule::new("read_ahead_large", "read-ahead beyond need", read_ahead_large::check)
-        .within(&["reads_from_device"]),
+        .within(&["reads_from_device"])
+        .of(READS),
     RunRule::new("direct_io_odd", "direct I/O", direct_io_odd::check)
-        .within(&["reads_from_device"]),
+        .within(&["reads_from_device"])
+        .of(READS),
     RunRule::new("misaligned_requests", "misaligned requests", misaligned_requests::check)
-        .within(&["reads_from_device", "small_sync_writes", "writes_to_device"]),
-    RunRule::new("writes_to_device", "writes", writes_to_device::check),
-    RunRule::new("small_sync_writes", "small synchronous writes", small_sync_writes::check),
-    RunRule::new("writeback_burst", "write-back bursts", writeback_burst::check).within(&[
-        "dirty_throttle",
-        "small_sync_writes",
-        "writes_to_device",
+        .within(&["reads_from_device", "small_sync_writes", "writes_to_device"])
+        .of(&[
+            Place::Part(TimePart::BlockRead),
+            Place::Part(TimePart::BlockWrite),
+            Place::Part(TimePart::Flush),
+        ]),
+    RunRule::new("writes_to_device", "writes", writes_to_device::check).of(&[
+        Place::Part(TimePart::Flush),
+        Place::Part(TimePart::BlockWrite),
+        Place::Part(TimePart::DirectIo),
     ]),
-    RunRule::new("cpu_contention", "CPU contention", cpu_contention::check),
-    RunRule::new("reclaim_direct", "direct reclaim", reclaim_direct::check).within(&["swapping"]),
-    RunRule::new("reclaim_throttled", "reclaim throttle", reclaim_throttled::check).within(&[
-        "memory_limit",
-        "reclaim_direct",
-        "swapping",
-    ]),
-    RunRule::new("zero_pages_swapped", "swapped zeros", zero_pages_swapped::check).within(&[
-        "memory_limit",
-        "swapping",
-        "reclaim_direct",
-    ]),
+    RunRule::new("small_sync_writes", "small synchronous writes", small_sync_writes::check)
+        .of(&[Place::Part(TimePart::Flush)]),
+    RunRule::new("writeback_burst", "write-back bursts", writeback_burst::check)
+        .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"])
+        .of(&[
+            Place::Part(TimePart::DirtyThrottle),
+            Place::Part(TimePart::Flush),
+            Place::Part(TimePart::BlockWrite),
+        ]),
+    RunRule::new("metadata_reads", "the file system's own reads", block_classes::metadata)
+        .of(&[Place::Part(TimePart::BlockMetadata)]),
+    RunRule::new("journal_wait", "the journal", block_classes::journal)
+        .within(&["small_sync_writes", "writes_to_device"])
+        .of(&[Place::Part(TimePart::BlockJournal)]),
+    RunRule::new("writeback_wait", "write-back", block_classes::writeback)
+        .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"])
+        .of(&[Place::Part(TimePart::WritebackWait)]),
+    RunRule::new("lower_device_wait", "a device below", block_classes::lower)
+        .of(&[Place::Part(TimePart::LowerDevice)]),
+    RunRule::new("cpu_contention", "CPU contention", cpu_contention::check)
+        .of(&[Place::Slice(TimeSlice::Queue)]),
+    RunRule::new("reclaim_direct", "direct reclaim", reclaim_direct::check)
+        .within(&["swapping"])
+        .of(&[Place::Part(TimePart::ReclaimRun), Place::Part(TimePart::DirectReclaim)]),
+    RunRule::new("reclaim_throttled", "reclaim throttle", reclaim_throttled::check)
+        .within(&["memory_limit", "reclaim_direct", "swapping"])
+        .of(&[Place::Part(TimePart::ReclaimThrottle)]),
+    RunRule::new("zero_pages_swapped", "swapped zeros", zero_pages_swapped::check)
+        .within(&["memory_limit", "swapping", "reclaim_direct"])
+        .of(&[Place::Part(TimePart::ReclaimRun), Place::Part(TimePart::DirectReclaim)]),
     RunRule::new("served_by_zram", "compressed RAM disk", served_by::zram).within(&[
         "swapping",
         "memory_limit",
@@ -182,46 +286,103 @@ pub const RULES: &[RunRule] = &[
     ]),
     RunRule::new("served_by_flash", "flash behind swap", served_by::flash)
         .within(&["swapping", "memory_limit"]),
-    RunRule::new("memory_backed_lazily", "memory backed by the host", memory_backed_lazily::check),
-    RunRule::new("first_touch", "first touch of memory", first_touch::check),
-    RunRule::new("thp_fallback", "huge pages", thp_fallback::check).within(&["first_touch"]),
-    RunRule::new("compaction", "compaction", compaction::check).within(&["thp_fallback"]),
+    RunRule::new("memory_backed_lazily", "memory backed by the host", memory_backed_lazily::check)
+        .of(&[Place::Part(TimePart::FirstTouch), Place::Part(TimePart::Kernel)]),
+    RunRule::new("first_touch", "first touch of memory", first_touch::check)
+        .of(&[Place::Part(TimePart::FirstTouch)]),
+    RunRule::new("thp_fallback", "huge pages", thp_fallback::check)
+        .within(&["first_touch"])
+        .of(&[Place::Part(TimePart::FirstTouch)]),
+    RunRule::new("copy_on_write", "copies on write", copy_on_write::check)
+        .of(&[Place::Part(TimePart::CopyOnWrite)]),
+    RunRule::new("compaction", "compaction", compaction::check)
+        .within(&["thp_fallback"])
+        .of(&[Place::Part(TimePart::Compaction)]),
     RunRule::new("numa_remote", "remote memory", numa_remote::check),
     RunRule::new("cache_hits_not_disk", "cache hits", cache_hits_not_disk::check),
     // The command slept on purpose; a wait with a time limit counts where it waited.
-    RunRule::new("timer_sleep", "timers", |run| asleep::judge(run, TimePart::Timer, "on a timer")),
+    RunRule::new("timer_sleep", "timers", |run| asleep::judge(run, TimePart::Timer, "on a timer"))
+        .of(&[Place::Part(TimePart::Timer)]),
     // The peer or the network between is slow; which one cannot be seen from here.
     RunRule::new("socket_wait", "sockets", |run| {
         asleep::judge(run, TimePart::Socket, "on a socket")
-    }),
+    })
+    .of(&[Place::Part(TimePart::Socket)]),
     // The process at the other end of a pipe is slow; its own findings say why.
-    RunRule::new("pipe_wait", "pipes", |run| asleep::judge(run, TimePart::Pipe, "on a pipe")),
+    RunRule::new("pipe_wait", "pipes", |run| asleep::judge(run, TimePart::Pipe, "on a pipe"))
+        .of(&[Place::Part(TimePart::Pipe)]),
     // poll, select or epoll; the stack does not say on which descriptor.
     RunRule::new("poll_wait", "polling", |run| {
         asleep::judge(run, TimePart::Poll, "in poll or epoll")
-    }),
-    RunRule::new("lock_contention", "locks", lock_contention::check),
+    })
+    .of(&[Place::Part(TimePart::Poll)]),
+    RunRule::new("lock_contention", "locks", lock_contention::check)
+        .of(&[Place::Part(TimePart::Lock)]),
     // Another process held the lock; /proc/locks names it while it lasts, a recording does not.
     RunRule::new("file_lock_wait", "file locks", |run| {
         asleep::judge(run, TimePart::FileLock, "on a file lock")
-    }),
+    })
+    .of(&[Place::Part(TimePart::FileLock)]),
     // The locks of the file system, room in its journal, or the server behind it. The cause is
     // mostly a write of another task; block I/O of the command itself is counted apart.
     RunRule::new("file_system_wait", "the file system", |run| {
         asleep::judge(run, TimePart::FileSystem, "inside the file system")
     })
-    .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"]),
-    RunRule::new("children_wait", "own children", children_wait::check),
-    RunRule::new("cpu_bound", "CPU time", cpu_bound::check).rank(Rank::Fallback),
+    .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"])
+    .of(&[Place::Part(TimePart::FileSystem)]),
+    RunRule::new("children_wait", "own children", children_wait::check)
+        .of(&[Place::Slice(TimeSlice::Sleep)]),
+    RunRule::new("small_reads", "small reads", small_calls::reads)
+        .of(&[Place::Calls(small_calls::READS)]),
+    RunRule::new("small_writes", "small writes", small_calls::writes)
+        .of(&[Place::Calls(small_calls::WRITES)]),
+    RunRule::new("file_storm", "work on many files", call_storms::files)
+        .of(&[Place::Calls(call_storms::FILES)]),
+    RunRule::new("exec_storm", "new processes", call_storms::exec)
+        .of(&[Place::Calls(call_storms::EXEC)]),
+    RunRule::new("mmap_storm", "mapping of memory", call_storms::mmap)
+        .of(&[Place::Calls(call_storms::MMAP)]),
+    RunRule::new("page_clearing", "clearing of pages", kernel_work::clearing)
+        .within(&["memory_backed_lazily", "first_touch"])
+        .of(&[Place::Part(TimePart::KernelClearing)]),
+    RunRule::new("kernel_copying", "copying by the kernel", kernel_work::copying)
+        .within(&["copy_on_write", "small_reads", "small_writes"])
+        .of(&[Place::Part(TimePart::KernelCopying)]),
+    RunRule::new("kernel_locks", "locks of the kernel", kernel_work::locks)
+        .within(&["file_storm", "mmap_storm", "exec_storm", "first_touch"])
+        .of(&[Place::Part(TimePart::KernelLocks)]),
+    RunRule::new("network_processing", "network", kernel_work::network)
+        .of(&[Place::Part(TimePart::KernelNetwork)]),
+    RunRule::new("thread_switching", "switches between threads", kernel_work::switching)
+        .of(&[Place::Part(TimePart::KernelScheduling)]),
+    RunRule::new("interrupts", "interrupts", kernel_work::interrupts)
+        .within(&["network_processing"])
+        .of(&[Place::Part(TimePart::Interrupts), Place::Part(TimePart::SoftInterrupts)]),
+    RunRule::rest("kernel_time", "other kernel time", remainder::kernel_time)
+        .of(&[Place::Slice(TimeSlice::Run)]),
+    RunRule::rest("other_block_io", "other block I/O", remainder::block_io)
+        .of(&[Place::Slice(TimeSlice::BlockIo)]),
+    RunRule::rest("other_sleep", "other sleep", remainder::sleep)
+        .of(&[Place::Slice(TimeSlice::Sleep)]),
+    RunRule::rest("cpu_bound", "CPU time", cpu_bound::check).rank(Rank::Fallback),
 ];
 
 /// Asks every rule. Of the explanation only what they said is filled: the findings, worst first,
-/// what is cleared, and what could not be judged.
+/// how much they account for, what is cleared, and what could not be judged.
 #[must_use]
 pub fn judge(run: &RunView) -> Explanation {
-    let Verdicts { mut found, cleared, unseen, .. } =
-        RULES.iter().map(|rule| (rule, rule.judge(run))).collect();
+    let ask = |coverage: Option<&Coverage>| {
+        RULES.iter().filter_map(|rule| Some((rule, rule.judge(run, coverage)?))).collect()
+    };
+    let mut verdicts: Verdicts<&'static RunRule, Cause> = ask(None);
+    let coverage = covered_by(run, &verdicts.found);
+    let Verdicts { found, cleared, unseen, .. } = ask(Some(&coverage));
+    verdicts.found.extend(found);
+    verdicts.cleared.extend(cleared);
+    verdicts.unseen.extend(unseen);
+    let Verdicts { mut found, cleared, unseen, .. } = verdicts;
     drop_fallbacks(&mut found);
+    let covered = covered_by(run, &found).share(|ns| run.hurts(ns));
     let cleared = cleared.into_iter().map(|(rule, evidence)| ClearedCause {
         id: rule.id.to_owned(),
         name: rule.suspect.to_owned(),
@@ -234,17 +395,24 @@ pub fn judge(run: &RunView) -> Explanation {
     });
     Explanation {
         findings: in_order(found),
+        covered,
         cleared: cleared.collect(),
         unseen: unseen.collect(),
         ..Explanation::default()
     }
 }
 
+/// What the findings account for.
+fn covered_by(run: &RunView, found: &[(&'static RunRule, Cause)]) -> Coverage {
+    let ids: Vec<&str> = found.iter().map(|(rule, _)| rule.id).collect();
+    Coverage::of(run, found, |rule| root(rule, &ids) != rule.id)
+}
+
 /// Leaves out the fallbacks beside which something else accounts for much.
 fn drop_fallbacks(found: &mut Vec<(&'static RunRule, Cause)>) {
     let others = found
         .iter()
-        .filter(|(rule, _)| rule.rank != Rank::Fallback)
+        .filter(|(rule, _)| !matches!(rule.rank, Rank::Fallback | Rank::Remainder))
         .filter_map(|(_, cause)| cause.ns)
         .max()
         .unwrap_or(0);
@@ -277,7 +445,7 @@ fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
 }
 
 /// The outermost of the findings that this rule's lie in; its own where it stands alone.
-fn root(rule: &'static RunRule, found: &[&str]) -> &'static str {
+fn root(rule: &RunRule, found: &[&str]) -> &'static str {
     let mut at = rule;
     // No chain is longer than the list of rules, whatever `within` says.
     for _ in RULES {

@@ -3,7 +3,8 @@
 
 use super::View;
 use super::accounting::Accounts;
-use crate::wording::percent;
+use super::accounting::processor_samples::{LEAST_SAMPLES, ProcessorSamples};
+use crate::wording::{count, percent};
 use model::explanation::TimeSlice;
 use model::explanation::Unseen;
 use model::recording::SourceState;
@@ -26,6 +27,7 @@ const WITH_EVENTS: &str = "sudo terrace run --trace sched -- CMD";
 pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
     let mut unseen = Vec::new();
     unseen.extend(unexplained(view, accounts));
+    unseen.extend(undivided(view));
     for (what, sight) in &view.facts().sights {
         if let SourceState::Closed { why, remedy } = sight
             && !NOT_SIGHTS.contains(&what.as_str())
@@ -34,6 +36,20 @@ pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
         }
     }
     unseen
+}
+
+/// Processor time that was sampled too seldom to be divided.
+fn undivided(view: &View) -> Option<Unseen> {
+    let samples = ProcessorSamples::any(view)?.all;
+    (samples < LEAST_SAMPLES).then(|| Unseen {
+        what: "events.cpu".to_owned(),
+        why: format!(
+            "{} samples of the processors are too few to divide their time; {LEAST_SAMPLES} are \
+             needed",
+            count(samples)
+        ),
+        remedy: None,
+    })
 }
 
 fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {

@@ -111,6 +111,22 @@ fn missing_wake_ups_are_doubted() {
     assert_eq!(doubts(&unreported(1000)), "");
 }
 
+/// Programs inside the kernel see what the ring of samples misses: the same numbers then mean
+/// requests that are under way.
+#[test]
+fn events_summed_inside_the_kernel_raise_no_doubt_of_loss() {
+    let lossy = command(1000)
+        .grows("trace.block.issued", 10_000)
+        .grows("trace.block.reads", 60)
+        .grows("trace.sched.waits", 13_000)
+        .grows("trace.sched.untold_wakeups", 5000);
+    assert_ne!(doubts(&lossy), "");
+    let inside = lossy.open("events.in_kernel").grows("trace.lost", 0);
+    assert_eq!(doubts(&inside), "");
+    let overflowed = inside.ended(|outcome| outcome.lost_events = 12);
+    assert!(doubts(&overflowed).contains("12 kernel events were lost"));
+}
+
 #[test]
 fn a_cut_recording_says_so_and_is_explained_as_far_as_it_goes() {
     let mut built = command(1000).stands("tree.threads", 1);

@@ -11,6 +11,7 @@ mod machine;
 mod parts;
 mod properties;
 mod queued;
+mod sampled_processors;
 mod schema;
 mod sources;
 mod windows;

@@ -12,7 +12,7 @@ use model::recording::{
 };
 use proptest::prelude::*;
 
-const NAMES: [&str; 45] = [
+const NAMES: [&str; 62] = [
     "trace.sched.run_ns",
     "trace.sched.queue_ns",
     "trace.sched.block_io_ns",
@@ -57,6 +57,23 @@ const NAMES: [&str; 45] = [
     "vmstat.workingset_refault_file",
     "vmstat.workingset_refault_anon",
     "vmstat.pswpin",
+    "trace.sched.sampled_ns",
+    "trace.block_io.metadata_ns",
+    "trace.block_io.journal_ns",
+    "trace.block_io.writeback_ns",
+    "trace.block_io.lower_ns",
+    "trace.block_io.other_ns",
+    "trace.cpu.samples",
+    "trace.cpu.in.user",
+    "trace.cpu.in.call",
+    "trace.cpu.in.fault_first_touch",
+    "trace.cpu.in.reclaim",
+    "trace.cpu.in.softirq",
+    "trace.cpu.kernel.copying",
+    "trace.cpu.kernel.locks",
+    "trace.cpu.call.read",
+    "trace.cpu.call.openat",
+    "trace.cpu.call.A-b",
     "own.cpu_ns",
 ];
 
@@ -221,6 +238,8 @@ proptest! {
         prop_assert!(repaired.clone().all(|r| r.after_ns <= r.before_ns));
         let share = explanation.watching.core_share;
         prop_assert!(share.is_none_or(f64::is_finite));
+        let covered = explanation.covered;
+        prop_assert!(covered.is_none_or(|share| (0.0..=1.0).contains(&share)), "{covered:?}");
         let json = serde_json::to_value(&explanation).unwrap();
         prop_assert_eq!(super::schema::complaint(&json), None);
     }

@@ -77,6 +77,23 @@ ids! {
         CpuLimit = "cpu_limit",
         FirstTouch = "first_touch",
         CopyOnWrite = "copy_on_write",
+        FileFault = "file_fault",
+        SwapFault = "swap_fault",
+        OtherFault = "other_fault",
+        SystemCalls = "system_calls",
+        ReclaimRun = "reclaim_run",
+        SoftInterrupts = "soft_interrupts",
+        KernelThread = "kernel_thread",
+        OtherKernel = "other_kernel",
+        KernelCopying = "kernel_copying",
+        KernelClearing = "kernel_clearing",
+        KernelFileSystem = "kernel_file_system",
+        KernelNetwork = "kernel_network",
+        KernelLocks = "kernel_locks",
+        KernelMemory = "kernel_memory",
+        KernelScheduling = "kernel_scheduling",
+        KernelBlock = "kernel_block",
+        KernelUnclassified = "kernel_unclassified",
         DirectReclaim = "direct_reclaim",
         ReclaimThrottle = "reclaim_throttle",
         Compaction = "compaction",
@@ -87,6 +104,10 @@ ids! {
         DirectIo = "direct_io",
         DirtyThrottle = "dirty_throttle",
         Flush = "flush",
+        BlockMetadata = "block_metadata",
+        BlockJournal = "block_journal",
+        WritebackWait = "writeback_wait",
+        LowerDevice = "lower_device",
         BlockOther = "block_other",
         Timer = "timer",
         Lock = "lock",
@@ -123,10 +144,52 @@ impl TimeSlice {
     }
 }
 
-/// The short words for the id of a slice or part: `CPU`, `dirty throttle`.
+impl TimePart {
+    /// The words of a part whose id says less than a person needs; `None` where the id's own
+    /// words do.
+    const fn words(self) -> Option<&'static str> {
+        Some(match self {
+            Self::FileFault => "faults on files",
+            Self::SwapFault => "faults on swap",
+            Self::OtherFault => "other faults",
+            Self::ReclaimRun => "reclaim, running",
+            Self::KernelThread => "kernel threads",
+            Self::OtherKernel => "other kernel",
+            Self::KernelCopying => "kernel: copying",
+            Self::KernelClearing => "kernel: clearing pages",
+            Self::KernelFileSystem => "kernel: file system",
+            Self::KernelNetwork => "kernel: network",
+            Self::KernelLocks => "kernel: locks",
+            Self::KernelMemory => "kernel: memory",
+            Self::KernelScheduling => "kernel: scheduling",
+            Self::KernelBlock => "kernel: block layer",
+            Self::KernelUnclassified => "kernel: other",
+            Self::BlockMetadata => "file system's own reads",
+            Self::BlockJournal => "journal commits",
+            Self::WritebackWait => "write-back to end",
+            Self::LowerDevice => "device below",
+            _ => return None,
+        })
+    }
+}
+
+/// What the id of a part of one system call starts with: `call_openat`. Such parts are not in
+/// [`TimePart`], as their names are the kernel's.
+pub const CALL_PART: &str = "call_";
+
+/// The short words for the id of a slice or part: `CPU`, `dirty throttle`, `openat call`.
 #[must_use]
 pub fn short_words(id: &str) -> String {
-    TimeSlice::of(id).map_or_else(|| id.replace('_', " "), |slice| slice.words().0.to_owned())
+    if let Some(slice) = TimeSlice::of(id) {
+        return slice.words().0.to_owned();
+    }
+    if let Some(words) = TimePart::of(id).and_then(TimePart::words) {
+        return words.to_owned();
+    }
+    match id.strip_prefix(CALL_PART) {
+        Some(call) => format!("{call} call"),
+        None => id.replace('_', " "),
+    }
 }
 
 #[cfg(test)]
@@ -148,5 +211,7 @@ mod tests {
     fn an_unknown_id_is_shown_by_its_words() {
         assert_eq!(short_words("queue"), "run queue");
         assert_eq!(short_words("of_a_later_version"), "of a later version");
+        assert_eq!(short_words("kernel_locks"), "kernel: locks");
+        assert_eq!(short_words("call_mq_open"), "mq_open call");
     }
 }

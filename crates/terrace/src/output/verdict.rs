@@ -72,6 +72,7 @@ pub fn page(
             text.push_str(&details::rest(explanation, page));
         }
     }
+    text.push_str(&covered(explanation, page));
     text.push_str(&doubts(explanation, page));
     text.push_str(&redacted(setting, page));
     text.push_str(&cost(explanation, setting, page));
@@ -201,6 +202,15 @@ pub fn nothing(explanation: &Explanation) -> &'static str {
     } else {
         "Nothing stood out of what can be seen."
     }
+}
+
+/// How much of what can be accounted for the findings account for; nothing where there is none.
+fn covered(explanation: &Explanation, page: Page) -> String {
+    let line = explanation.covered.map(|share| {
+        let percent = format!("{:.0} %", share * 100.0);
+        format!("The findings account for {} of the wall time outside user code.", tied(&percent))
+    });
+    line.map_or_else(String::new, |line| paragraph(&line, Tone::Plain, page))
 }
 
 /// Why the numbers deserve less trust than usual; always said.

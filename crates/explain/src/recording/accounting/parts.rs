@@ -37,7 +37,9 @@ pub(super) fn of_threads(
     threads: &FilledBar,
 ) -> Vec<OverlappingPart> {
     let mut parts = Parts { view, sources, threads, parts: Vec::new() };
-    run::split(&mut parts);
+    if !run::by_samples(&mut parts) {
+        run::split(&mut parts);
+    }
     if sources.events {
         events::block_io(&mut parts);
     } else {
@@ -58,7 +60,9 @@ pub(super) fn of_threads(
 /// waits of all threads together.
 pub(super) fn of_machine(view: &View, sources: &Sources, bar: &FilledBar) -> Vec<OverlappingPart> {
     let mut parts = Parts { view, sources, threads: bar, parts: Vec::new() };
-    run::split_machine(&mut parts);
+    if !run::by_samples(&mut parts) {
+        run::split_machine(&mut parts);
+    }
     if sources.events {
         events::block_io(&mut parts);
     }
@@ -90,12 +94,12 @@ impl Parts<'_> {
     /// Adds a part, no longer than what holds it; nothing where there is nothing of it, or
     /// where a better source was asked before.
     fn add(&mut self, part: Part) {
-        let Part { name, within, .. } = part;
-        if self.parts.iter().any(|known| known.name == name) {
+        let Part { name, within, .. } = &part;
+        if self.parts.iter().any(|known| known.name == *name) {
             return;
         }
-        let (within, held_ns) = match self.slice(within) {
-            Some(ns) => (within, ns),
+        let (within, held_ns) = match self.slice(*within) {
+            Some(ns) => (*within, ns),
             None => (TimeSlice::Unexplained, self.slice(TimeSlice::Unexplained).unwrap_or(0)),
         };
         // The machine's slices are processor time, its waits thread time: they share no
@@ -103,13 +107,13 @@ impl Parts<'_> {
         let machine = super::source::is_machine(self.view);
         let bound_ns = match () {
             () if machine && within != TimeSlice::Run => u64::MAX,
-            () if ELAPSED.contains(&name) => self.threads.whole_ns,
+            () if ELAPSED.iter().any(|of| *name == *of) => self.threads.whole_ns,
             () => held_ns,
         };
         let ns = part.ns.min(bound_ns);
         if ns > 0 || part.count.is_some_and(|count| count > 0) {
             self.parts.push(OverlappingPart {
-                name: name.into(),
+                name: part.name,
                 within: within.into(),
                 ns,
                 count: part.count,
@@ -124,7 +128,7 @@ impl Parts<'_> {
 /// A part before it is known whether it fits.
 #[derive(Debug)]
 struct Part {
-    name: TimePart,
+    name: String,
     within: TimeSlice,
     ns: u64,
     count: Option<u64>,
@@ -134,13 +138,13 @@ struct Part {
 
 impl Part {
     fn new(
-        name: TimePart,
+        name: impl Into<String>,
         within: TimeSlice,
         ns: u64,
         grade: Grade,
         evidence: impl Into<Vec<Evidence>>,
     ) -> Self {
-        Self { name, within, ns, count: None, grade, evidence: evidence.into() }
+        Self { name: name.into(), within, ns, count: None, grade, evidence: evidence.into() }
     }
 
     fn counted(self, count: Option<u64>) -> Self {

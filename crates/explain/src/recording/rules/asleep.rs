@@ -65,7 +65,7 @@ pub(super) fn judge(run: &RunView, class: TimePart, on: &str) -> RunVerdict {
 }
 
 /// The class's share of the time in which all slept; never more than it slept itself.
-pub(super) fn asleep_ns(run: &RunView, class_ns: u64) -> u64 {
+pub(in crate::recording) fn asleep_ns(run: &RunView, class_ns: u64) -> u64 {
     share_of_asleep(run, class_ns, derived_ns(run))
 }
 

@@ -3,7 +3,8 @@
 //! Said only where no other finding accounts for much: it is what remains, not a fault.
 
 use super::run_view::ratio;
-use super::{RunVerdict, RunView, first_touch, memory_backed_lazily, processor_stolen};
+use super::{RunVerdict, RunView, processor_stolen};
+use crate::recording::coverage::Coverage;
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{long_time, percent};
 use model::explanation::{Cause, TimePart, TimeSlice};
@@ -12,19 +13,15 @@ use model::{Evidence, Finding};
 /// The least share of the time that was run. Picked: most of it.
 const LEAST_RUN: f64 = 0.5;
 
-/// Time inside of run that other rules claim.
-fn claimed_ns(run: &RunView) -> u64 {
-    let others: [fn(&RunView) -> RunVerdict; 3] =
-        [processor_stolen::check, first_touch::check, memory_backed_lazily::check];
-    others.iter().filter_map(|check| check(run).ok()?.ns).fold(0, u64::saturating_add)
-}
-
-pub(super) fn check(run: &RunView) -> RunVerdict {
+pub(super) fn check(run: &RunView, coverage: &Coverage) -> RunVerdict {
     let run_ns = run.run_ns();
     if run.accounts.bars.thread.is_empty() {
         return Err(NoFinding::Nothing);
     }
-    let ns = run_ns.saturating_sub(claimed_ns(run));
+    // What others claim of it: kernel time, and what the host took.
+    let kernel = coverage.slice(TimeSlice::Run).map_or(0, |slice| slice.covered_ns);
+    let stolen = processor_stolen::check(run).ok().and_then(|cause| cause.ns).unwrap_or(0);
+    let ns = run_ns.saturating_sub(kernel).saturating_sub(stolen);
     // Events, delay accounting or samples: the bar knows whom it believed.
     let bar = &run.accounts.bars.thread;
     let run_slice = bar.iter().find(|slice| slice.name == TimeSlice::Run);

@@ -3,10 +3,11 @@
 //! The kernel time for each new page is several times the usual, and no counter of the guest
 //! explains it: nothing was freed, swapped or compacted. Only for a subject that mostly takes
 //! new memory, as its kernel time is then mostly the price of pages; and not where the
-//! processor is emulated, as everything is dear there.
+//! processor is emulated, as everything is dear there. Where processors were sampled, the time
+//! of first touches is the price, and nothing else of the kernel's.
 
 use super::run_view::ratio;
-use super::touched::{USUAL_FAULT_NS, grown_bytes, touched};
+use super::touched::{grown_bytes, touched};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
@@ -61,9 +62,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let held = grown_bytes(run).saturating_add(written) / page_bytes;
     let calls = run.read_chars().unwrap_or(0).saturating_add(run.write_chars().unwrap_or(0));
     let calls_ns = (calls as f64 * CALL_BYTE_NS) as u64;
-    let price_ns = touched.kernel_ns.saturating_sub(calls_ns);
-    let each = ratio(price_ns as f64, pages as f64);
-    let ns = price_ns.saturating_sub(pages.saturating_mul(USUAL_FAULT_NS));
+    let sampled = touched.time.clone();
+    let ns = match &sampled {
+        Some(time) => time.ns,
+        None => touched.kernel_ns.saturating_sub(calls_ns),
+    };
+    let paid = if sampled.is_some() { touched.faults } else { pages };
+    let each = ratio(ns as f64, paid as f64);
     let others = run.growth_of_all(&OTHER_CAUSES).unwrap_or(0);
     let measured = Evidence::new("kernel time for each page", each, "ns", "stime")
         .seen_in(["tree.minor_faults", "tree.system_ns"]);
@@ -77,9 +82,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         "About {} until the host found memory: {} for each of {} new pages, and no counter moved",
         long_time(ns as f64),
         show_ns(each),
-        count(pages),
+        count(paid),
     );
     let mut evidence = vec![measured, touched.evidence()];
+    evidence.extend(sampled.into_iter().flat_map(|time| time.evidence));
     let scanned = run.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
     let finding = Finding::new(Grade::Inferred, claim, evidence)

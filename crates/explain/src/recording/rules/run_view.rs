@@ -6,8 +6,11 @@
 use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE};
 use crate::recording::View;
 use crate::recording::accounting::Accounts;
+use crate::recording::accounting::processor_samples::{
+    CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime,
+};
 use crate::verdict::{NoFinding, Verdict, clear_count};
-use model::explanation::{OverlappingPart, TimePart, TimeSlice};
+use model::explanation::{OverlappingPart, TimePart, TimeSlice, short_words};
 use model::recording::{Series, Subject, Task, Usage};
 use model::{Evidence, Finding, Grade};
 use std::ops::Deref;
@@ -33,13 +36,17 @@ impl<'a> Deref for RunView<'a> {
 const EVENTS_REMEDY: &str = "record as root with events: sudo terrace run -- CMD";
 
 /// The series of events that tell of a part.
-const EVENTS: [(TimePart, &[&str]); 14] = [
+const EVENTS: [(TimePart, &[&str]); 18] = [
     (TimePart::BlockRead, &["trace.block_io.read_ns"]),
     (TimePart::BlockWrite, &["trace.block_io.write_ns"]),
     (TimePart::DirectIo, &["trace.block_io.direct_ns"]),
     (TimePart::SwapIn, &["trace.block_io.swap_in_ns"]),
     (TimePart::DirtyThrottle, &["trace.block_io.dirty_ns"]),
     (TimePart::Flush, &["trace.block_io.flush_ns", "trace.sleep.flush_ns"]),
+    (TimePart::BlockMetadata, &["trace.block_io.metadata_ns"]),
+    (TimePart::BlockJournal, &["trace.block_io.journal_ns"]),
+    (TimePart::WritebackWait, &["trace.block_io.writeback_ns"]),
+    (TimePart::LowerDevice, &["trace.block_io.lower_ns"]),
     (TimePart::DirectReclaim, &["trace.vmscan.direct_reclaim_ns"]),
     (TimePart::ReclaimThrottle, &["trace.vmscan.throttled_ns"]),
     (TimePart::Compaction, &["trace.vmscan.compaction_ns"]),
@@ -165,6 +172,15 @@ impl RunView<'_> {
         all.filter(move |part| part.name == name)
     }
 
+    /// Whether the kernel's stacks say what threads waited in block I/O for.
+    pub(super) fn has_wait_classes(&self) -> bool {
+        let mut parts = self.accounts.of_which.iter();
+        let is_told = |part: &OverlappingPart| {
+            part.within == TimeSlice::BlockIo && part.grade == Grade::Measured
+        };
+        self.starting_with("trace.block_io.").next().is_some() || parts.any(is_told)
+    }
+
     /// How a slice of the thread bar is known.
     pub(super) fn slice_grade(&self, name: TimeSlice) -> Grade {
         let slice = self.accounts.bars.thread.iter().find(|s| s.name == name);
@@ -172,7 +188,7 @@ impl RunView<'_> {
     }
 
     /// Time on processors, as one number or as the sum of its two halves.
-    pub(super) fn run_ns(&self) -> u64 {
+    pub(in crate::recording) fn run_ns(&self) -> u64 {
         let halves = self
             .accounts
             .thread(TimeSlice::User)
@@ -180,8 +196,31 @@ impl RunView<'_> {
         self.accounts.thread(TimeSlice::Run).max(halves)
     }
 
+    /// The samples of the processors, if they are enough.
+    pub(in crate::recording) fn processor_samples(&self) -> Option<ProcessorSamples<'_>> {
+        ProcessorSamples::of(self.view)
+    }
+
+    /// The processor time of a part by samples; `None` where they do not tell it.
+    pub(in crate::recording) fn sampled(&self, part: TimePart) -> Option<SampledTime> {
+        let mut known = ORIGINS.iter().chain(&CLASSES);
+        let (_, series) = known.find(|(known, _)| *known == part)?;
+        Some(self.processor_samples()?.time(&short_words(part.id()), [*series], self.run_ns()))
+    }
+
+    /// The processor time inside of these system calls by samples.
+    pub(in crate::recording) fn sampled_calls(
+        &self,
+        what: &str,
+        calls: &[&str],
+    ) -> Option<SampledTime> {
+        let series: Vec<String> = calls.iter().map(|call| format!("{CALL}{call}")).collect();
+        let series = series.iter().map(String::as_str);
+        Some(self.processor_samples()?.time(what, series, self.run_ns()))
+    }
+
     /// Of that, in the kernel.
-    pub(super) fn kernel_ns(&self) -> Option<u64> {
+    pub(in crate::recording) fn kernel_ns(&self) -> Option<u64> {
         let slice = self.accounts.thread(TimeSlice::Kernel);
         let part = self
             .part_ns(TimePart::Kernel)
@@ -190,14 +229,14 @@ impl RunView<'_> {
     }
 
     /// Of that, in user mode.
-    pub(super) fn user_ns(&self) -> Option<u64> {
+    pub(in crate::recording) fn user_ns(&self) -> Option<u64> {
         let slice = self.accounts.thread(TimeSlice::User);
         let ns = self.part_ns(TimePart::User).or((slice > 0).then_some(slice));
         ns.map(|ns| ns.min(self.run_ns()))
     }
 
     /// Whether the recording is of everything rather than of one subject.
-    pub(super) fn is_machine(&self) -> bool {
+    pub(in crate::recording) fn is_machine(&self) -> bool {
         self.facts().subject == Subject::Machine
     }
 
@@ -250,6 +289,16 @@ impl RunView<'_> {
     /// Bytes that the subject gave to write calls.
     pub(super) fn write_chars(&self) -> Option<u64> {
         self.largest("tree.write_chars", |task| task.write_chars, |_| 0)
+    }
+
+    /// How many read calls the subject made.
+    pub(super) fn read_calls(&self) -> Option<u64> {
+        self.largest("tree.read_calls", |task| task.read_calls, |_| 0)
+    }
+
+    /// How many write calls.
+    pub(super) fn write_calls(&self) -> Option<u64> {
+        self.largest("tree.write_calls", |task| task.write_calls, |_| 0)
     }
 
     /// The subject's page faults that needed no I/O.

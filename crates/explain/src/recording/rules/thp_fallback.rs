@@ -1,10 +1,11 @@
 //! Huge pages were wanted and small ones given, so that memory took many more faults.
 //!
 //! The kernel counts both for the whole machine; it is the subject's affair only where its
-//! own faults are as many as the small pages that it got instead.
+//! own faults are as many as the small pages that it got instead. Their part of the faults has
+//! that part of the time of first touches, which is known where processors were sampled.
 
 use super::run_view::{part_of, ratio};
-use super::touched::{USUAL_FAULT_NS, touched};
+use super::touched::touched;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time, percent};
@@ -39,16 +40,18 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     };
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
-    let ns = part_of(touched.ns, of_faults).min(small.saturating_mul(USUAL_FAULT_NS));
-    if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !run.hurts(ns) {
+    let ns = touched.time.as_ref().map(|time| part_of(time.ns, of_faults));
+    let most_ns = ns.unwrap_or_else(|| part_of(touched.kernel_ns, of_faults));
+    if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !run.hurts(most_ns) {
         return clear_count(measured, "fallbacks");
     }
     let claim = format!(
-        "Huge pages were not to be had in {} of {} cases ({}): about {} for small ones",
+        "Huge pages were not to be had in {} of {} cases ({}): {} {} for small ones",
         count(fell),
         count(fell.saturating_add(given)),
         percent(share),
-        long_time(ns as f64),
+        if ns.is_some() { "about" } else { "at most" },
+        long_time(most_ns as f64),
     );
     let finding = Finding::new(Grade::Inferred, claim, measured)
         .and(run.grown("vmstat.thp_fault_alloc"))
@@ -56,7 +59,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         .and(run.all_grown(&[CHARGE, "vmstat.compact_fail", "vmstat.compact_stall"]))
         .remedy(remedy(run, fell))
         .confirm("terrace measure memlat");
-    Ok(Cause::new(Some(ns), finding))
+    Ok(Cause::new(ns, finding))
 }
 
 /// A group that is full needs room; otherwise memory is in pieces.

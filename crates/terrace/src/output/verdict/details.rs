@@ -9,7 +9,7 @@ use crate::output::prose::{commands_tied, count, grouped, indented, long_time, s
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table};
 use model::Evidence;
-use model::explanation::{Explanation, OverlappingPart, Slice, Unseen, short_words};
+use model::explanation::{EventSource, Explanation, OverlappingPart, Slice, Unseen, short_words};
 
 /// Both bars, each with a line for every part, and what lies inside of them.
 pub fn bars(explanation: &Explanation, page: Page) -> String {
@@ -44,6 +44,7 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         let line = format!("{}: {why}{}", names.join(", "), remedy.map(see).unwrap_or_default());
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
+    text.push_str(&events(explanation, page));
     text.push_str(&title("Repaired", explanation.repairs.is_empty(), page));
     for repair in &explanation.repairs {
         let (before, after) = (long_time(repair.before_ns), long_time(repair.after_ns));
@@ -51,6 +52,16 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text
+}
+
+/// How the kernel's events were had.
+fn events(explanation: &Explanation, page: Page) -> String {
+    let line = match explanation.watching.events {
+        Some(EventSource::InKernel) => "Events were summed by programs inside the kernel.",
+        Some(EventSource::Ring) => "Events came through rings of samples, which can lose some.",
+        None => return String::new(),
+    };
+    format!("\n{}", paragraph(line, Tone::Dim, page))
 }
 
 fn title(words: &str, empty: bool, page: Page) -> String {

@@ -81,7 +81,7 @@ fn restore() -> Explanation {
             cleared("CPU limit", 0.0, "throttles"),
             cleared("dirty throttle", 0.0, "count"),
         ],
-        watching: Watching { core_share: Some(0.003), samples: 413, missed: 0 },
+        watching: Watching { core_share: Some(0.003), samples: 413, missed: 0, events: None },
         ..Explanation::default()
     }
 }

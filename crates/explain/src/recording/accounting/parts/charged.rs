@@ -7,9 +7,6 @@ use crate::recording::accounting::threads::TASKSTATS;
 use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
-/// Copies below this number give no mean that other faults may be judged by.
-const ENOUGH_COPIES: u64 = 100;
-
 /// The series that moves with whatever a fault without I/O is charged for.
 const FAULTS: [&str; 1] = ["tree.minor_faults"];
 
@@ -70,12 +67,27 @@ pub(super) fn memory(parts: &mut Parts) {
         ),
     ] {
         let Some(charged) = charged else { continue };
+        if name == TimePart::CopyOnWrite && count_sampled(parts, name, charged) {
+            continue;
+        }
         parts.add(
             Part::new(name, within, charged.ns, grade, evidence_of(what, charged, series))
                 .counted(Some(charged.count)),
         );
     }
     first_touch(parts, rows);
+}
+
+/// Gives a part whose time was sampled the number of times that the rows know. Returns whether
+/// there is such a part.
+fn count_sampled(parts: &mut Parts, name: TimePart, charged: Charged) -> bool {
+    let Some(part) = parts.parts.iter_mut().find(|part| part.name == name) else {
+        return false;
+    };
+    part.count = Some(charged.count);
+    let copies = Evidence::count("write-protect copies", charged.count, TASKSTATS);
+    part.evidence.push(copies.seen_in(FAULTS));
+    true
 }
 
 fn evidence_of(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
@@ -85,25 +97,19 @@ fn evidence_of(what: &str, charged: Charged, series: &[&str]) -> Vec<Evidence> {
     ]
 }
 
-/// Faults without I/O: how many is counted. Their time is not; where enough pages were
-/// copied at a known cost, it is guessed that the others cost as much.
+/// Faults without I/O: how many is counted, the time of first touches among them only where
+/// processors were sampled.
 fn first_touch(parts: &mut Parts, rows: &Rows) {
-    let copies = rows.copy_on_write.unwrap_or_default();
-    let others = rows.minor_faults.saturating_sub(copies.count);
-    let faults = Evidence::count("minor faults", rows.minor_faults, TASKSTATS);
-    let mut evidence = vec![faults.seen_in(FAULTS)];
-    let mut ns = 0;
-    if copies.count >= ENOUGH_COPIES {
-        let each = u128::from(copies.ns) * u128::from(others) / u128::from(copies.count);
-        let kernel = parts.parts.iter().find(|part| part.name == TimePart::Kernel);
-        let kernel_ns = kernel.map_or(u64::MAX, |part| part.ns);
-        ns = u64::try_from(each).unwrap_or(u64::MAX).min(kernel_ns);
-        evidence.push(Evidence::time("wpcopy_delay_total", copies.ns, TASKSTATS).seen_in(FAULTS));
-        let copied = Evidence::count("write-protect copies", copies.count, TASKSTATS);
-        evidence.push(copied.seen_in(FAULTS));
+    let faults = Evidence::count("minor faults", rows.minor_faults, TASKSTATS).seen_in(FAULTS);
+    let counted = Some(rows.minor_faults);
+    let mut known = parts.parts.iter_mut();
+    if let Some(sampled) = known.find(|part| part.name == TimePart::FirstTouch) {
+        sampled.count = counted;
+        sampled.evidence.push(faults);
+        return;
     }
     parts.add(
-        Part::new(TimePart::FirstTouch, TimeSlice::Run, ns, Grade::Inferred, evidence)
-            .counted(Some(rows.minor_faults)),
+        Part::new(TimePart::FirstTouch, TimeSlice::Run, 0, Grade::Inferred, [faults])
+            .counted(counted),
     );
 }

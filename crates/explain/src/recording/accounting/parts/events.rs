@@ -3,17 +3,21 @@
 
 use super::{Part, Parts};
 use crate::recording::accounting::threads::TASKSTATS;
-use model::Evidence;
 use model::explanation::{TimePart, TimeSlice};
+use model::{Evidence, Grade};
 
 /// Waits in block I/O by what the stack says: part, and the class in the series' name.
-const BLOCK_IO: [(TimePart, &str); 7] = [
+const BLOCK_IO: [(TimePart, &str); 11] = [
     (TimePart::BlockRead, "read"),
     (TimePart::BlockWrite, "write"),
     (TimePart::DirtyThrottle, "dirty"),
     (TimePart::Flush, "flush"),
     (TimePart::SwapIn, "swap_in"),
     (TimePart::DirectIo, "direct"),
+    (TimePart::BlockMetadata, "metadata"),
+    (TimePart::BlockJournal, "journal"),
+    (TimePart::WritebackWait, "writeback"),
+    (TimePart::LowerDevice, "lower"),
     (TimePart::BlockOther, "other"),
 ];
 
@@ -56,9 +60,31 @@ const MEMORY: [(TimePart, TimeSlice, [&str; 2]); 4] = [
     (TimePart::DirtyThrottle, TimeSlice::BlockIo, ["trace.writeback.dirty_wait_ns", DIRTY_WAITS]),
 ];
 
+/// From this share of all waits on whose class is a sample, a class is a conclusion. Picked:
+/// half of them.
+const MOSTLY_SAMPLED: f64 = 0.5;
+
+/// How the classes of waits are known, and what to say where a part of them is a sample: only
+/// one in several short waits of a thread is looked at, and the others count as that one.
+fn classes(parts: &Parts) -> (Grade, Option<Evidence>) {
+    const SAMPLED: &str = "trace.sched.sampled_ns";
+    let (view, grade) = (parts.view, parts.sources.events_grade());
+    let sum = |name: &str| view.sum(name).unwrap_or(0);
+    let waits = sum("trace.sched.block_io_ns").saturating_add(sum("trace.sched.sleep_ns"));
+    let sampled = sum(SAMPLED);
+    if sampled == 0 || waits == 0 {
+        return (grade, None);
+    }
+    let share = (sampled as f64 / waits as f64).min(1.0);
+    let grade = if share > MOSTLY_SAMPLED { Grade::Inferred } else { grade };
+    let name = "of all waits, short ones whose class is a sample";
+    let evidence = Evidence::new(name, share, "ratio", view.source(SAMPLED)).seen_in([SAMPLED]);
+    (grade, Some(evidence))
+}
+
 /// What the waits for block I/O were for.
 pub(super) fn block_io(parts: &mut Parts) {
-    let (view, grade) = (parts.view, parts.sources.events_grade());
+    let (view, (grade, sampled)) = (parts.view, classes(parts));
     for (name, class) in BLOCK_IO {
         let series = format!("trace.block_io.{class}_ns");
         let Some(mut ns) = view.sum(&series) else {
@@ -93,6 +119,7 @@ pub(super) fn block_io(parts: &mut Parts) {
             }
             _ => {}
         }
+        evidence.extend(sampled.clone());
         parts.add(Part::new(name, within, ns, grade, evidence).counted(waits));
     }
 }
@@ -114,13 +141,14 @@ pub(super) fn memory(parts: &mut Parts) {
 
 /// What the other sleep was for.
 pub(super) fn sleep(parts: &mut Parts) {
-    let (view, grade) = (parts.view, parts.sources.events_grade());
+    let (view, (grade, sampled)) = (parts.view, classes(parts));
     let elsewhere_too = [(TimePart::ReclaimThrottle, "reclaim"), (TimePart::Flush, "flush")];
     for (name, class) in SLEEP.into_iter().chain(elsewhere_too) {
         let series = format!("trace.sleep.{class}_ns");
         if let Some(ns) = view.sum(&series) {
-            let evidence = Evidence::time(&series, ns, view.source(&series));
-            parts.add(Part::new(name, TimeSlice::Sleep, ns, grade, [evidence]));
+            let mut evidence = vec![Evidence::time(&series, ns, view.source(&series))];
+            evidence.extend(sampled.clone());
+            parts.add(Part::new(name, TimeSlice::Sleep, ns, grade, evidence));
         }
     }
 }

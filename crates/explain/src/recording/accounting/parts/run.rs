@@ -1,12 +1,52 @@
-//! Parts of the time on a processor: user and kernel, and what the host took meanwhile.
-//! Both are shares of an exact time, known by ticks or for the machine only.
+//! Parts of the time on a processor: what it was spent on, and what the host took meanwhile.
+//!
+//! Shares of an exact time: by samples of the processors if there are enough, which tell system
+//! calls and page faults apart; else user and kernel by ticks.
 
 use super::{Part, Parts};
 use crate::recording::accounting::bar::times_grown;
 use crate::recording::accounting::machine;
+use crate::recording::accounting::processor_samples::{
+    CLASSES, ORIGINS, ProcessorSamples, SampledTime,
+};
 use crate::recording::accounting::threads::TASKSTATS;
-use model::explanation::{TimePart, TimeSlice};
+use model::explanation::{CALL_PART, TimePart, TimeSlice, short_words};
 use model::{Evidence, Grade};
+
+/// So many system calls are parts of their own.
+const MOST_CALLS: usize = 8;
+
+/// And only from this part of the run on: one in a hundred.
+const LEAST_CALL_PART: u64 = 100;
+
+/// Splits `run` by samples of the processors. Returns whether there were enough of them.
+pub(super) fn by_samples(parts: &mut Parts) -> bool {
+    let view = parts.view;
+    let run = parts.slice(TimeSlice::Run).filter(|ns| *ns > 0);
+    let Some((samples, run)) = ProcessorSamples::of(view).zip(run) else {
+        return false;
+    };
+    let mut add = |name: String, time: SampledTime| {
+        let (slice, grade) = (TimeSlice::Run, Grade::Measured);
+        parts.add(Part::new(name, slice, time.ns, grade, time.evidence));
+    };
+    add(TimePart::Kernel.into(), samples.kernel(run));
+    for (part, series) in ORIGINS.into_iter().chain(CLASSES) {
+        let time = samples.time(&short_words(part.id()), [series], run);
+        add(part.into(), time);
+    }
+    let calls = samples.calls(run).into_iter().take(MOST_CALLS);
+    for (call, time) in calls.filter(|(_, time)| time.ns >= run / LEAST_CALL_PART) {
+        add(format!("{CALL_PART}{}", id_of(call)), time);
+    }
+    true
+}
+
+/// A name that may stand in an id: a damaged file may hold any.
+fn id_of(call: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+    call.chars().map(letter).collect()
+}
 
 /// Splits `run` in the proportion in which the kernel's ticks met user mode and kernel: the
 /// sum is exact, the split is a sample of it.
