@@ -15,8 +15,8 @@ use model::{Evidence, Finding, Grade};
 /// Fewer faults are not worth a word without their time: 64 MiB of pages. Picked.
 const LEAST_FAULTS: u64 = 16_384;
 
-/// Nor are those that are few beside the kernel time: from the price of a page on that is the
-/// host's, or of other work. Picked: 0.3 us was seen on bare metal, 1 to 3 us in a guest.
+/// Nor are those that are few beside the kernel time: from this price on it is the host's, or that
+/// of other work. Picked: 0.3 us was seen on bare metal, 1 to 3 us in a guest.
 const MOST_FAULT_NS: u64 = 4_000;
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
@@ -83,9 +83,10 @@ fn matters(run: &RunView, touched: &Touched) -> bool {
     match &touched.time {
         Some(time) => run.hurts(time.low_ns),
         None => {
-            touched.faults >= LEAST_FAULTS
-                && touched.kernel_ns / touched.faults <= MOST_FAULT_NS
-                && run.hurts_by_estimate(touched.kernel_ns)
+            let is_mostly_faults = touched.faults >= LEAST_FAULTS
+                && touched.kernel_ns / touched.faults <= MOST_FAULT_NS;
+            let most_ns = touched.most_ns(run).filter(|_| is_mostly_faults);
+            most_ns.is_some_and(|ns| run.hurts_by_estimate(ns))
         }
     }
 }

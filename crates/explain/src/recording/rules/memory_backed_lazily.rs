@@ -7,7 +7,7 @@
 //! of first touches is the price, and nothing else of the kernel's.
 
 use super::run_view::ratio;
-use super::touched::{grown_bytes, touched};
+use super::touched::{grown_bytes, is_emulated, touched};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
@@ -41,14 +41,11 @@ const OTHER_CAUSES: [&str; 8] = [
     "group0.memory.failcnt",
 ];
 
-/// What a guest without a processor of its own is called; with KVM it says so.
-const EMULATED: &str = "QEMU guest";
-
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let machine = run.facts().machine.as_ref();
     let is_guest = machine.is_some_and(|machine| {
         let kind = machine.virtualization.as_deref();
-        kind.is_some_and(|kind| !kind.contains("container") && !kind.contains(EMULATED))
+        kind.is_some_and(|kind| !kind.contains("container")) && !is_emulated(run)
     });
     let touched = touched(run).filter(|_| is_guest).ok_or(NoFinding::Nothing)?;
     let page_bytes = run.page_bytes();
@@ -70,8 +67,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let paid = if sampled.is_some() { touched.faults } else { pages };
     let each = ratio(ns as f64, paid as f64);
     let others = run.growth_of_all(&OTHER_CAUSES).unwrap_or(0);
-    let measured = Evidence::new("kernel time for each page", each, "ns", "stime")
-        .seen_in(["tree.minor_faults", "tree.system_ns"]);
+    let what =
+        if sampled.is_some() { "time of each first touch" } else { "kernel time for each page" };
+    let measured =
+        Evidence::new(what, each, "ns", "stime").seen_in(["tree.minor_faults", "tree.system_ns"]);
     if pages < LEAST_PAGES || each < LEAST_PAGE_NS || !run.hurts_by_estimate(ns) {
         return clear(Some(measured).filter(|_| pages >= LEAST_PAGES));
     }

@@ -41,7 +41,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let is_own = touched.faults as f64 >= small as f64 * LEAST_TOUCHED;
     let of_faults = ratio(small as f64, touched.faults as f64).min(1.0);
     let ns = touched.time.as_ref().map(|time| part_of(time.ns, of_faults));
-    let most_ns = ns.unwrap_or_else(|| part_of(touched.kernel_ns, of_faults));
+    let most_ns = part_of(touched.most_ns(run).unwrap_or(0), of_faults);
     if fell < LEAST_FELL || share < LEAST_SHARE_FELL || !is_own || !run.hurts(most_ns) {
         return clear_count(measured, "fallbacks");
     }

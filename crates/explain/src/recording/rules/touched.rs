@@ -9,6 +9,9 @@ use crate::recording::accounting::processor_samples::SampledTime;
 use model::Evidence;
 use model::explanation::TimePart;
 
+/// What a guest without a processor of its own is called; with KVM it says so.
+const EMULATED: &str = "QEMU guest";
+
 /// The faults of a subject and the kernel time that they are part of.
 #[derive(Clone, Debug)]
 pub(super) struct Touched {
@@ -21,6 +24,13 @@ pub(super) struct Touched {
 }
 
 impl Touched {
+    /// The most that first touches can have taken: their time, else the kernel time. On an
+    /// emulated processor everything is dear, so that bounds nothing.
+    pub(super) fn most_ns(&self, run: &RunView) -> Option<u64> {
+        let kernel_ns = (!is_emulated(run)).then_some(self.kernel_ns);
+        self.time.as_ref().map_or(kernel_ns, |time| Some(time.ns))
+    }
+
     /// The faults as evidence.
     pub(super) fn evidence(&self) -> Evidence {
         let faults = self.faults as f64;
@@ -34,6 +44,13 @@ pub(super) fn touched(run: &RunView) -> Option<Touched> {
     let faults = run.minor_faults()?;
     let kernel_ns = run.kernel_ns()?;
     Some(Touched { faults, kernel_ns, time: run.sampled(TimePart::FirstTouch) })
+}
+
+/// Whether the processor is emulated.
+pub(super) fn is_emulated(run: &RunView) -> bool {
+    let machine = run.facts().machine.as_ref();
+    let kind = machine.and_then(|machine| machine.virtualization.as_deref());
+    kind.is_some_and(|kind| kind.contains(EMULATED))
 }
 
 /// How much more memory the subject held than at its start, at the most that was seen.
