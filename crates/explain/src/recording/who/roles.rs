@@ -161,6 +161,24 @@ const ROLES: &[(&str, Roles)] = &[
     ("first_touch", Roles::used(TOUCHES)),
     ("thp_fallback", Roles::used(TOUCHES)),
     ("numa_remote", Roles::used(TOUCHES)),
+    ("copy_on_write", Roles::used(TOUCHES)),
+    ("metadata_reads", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
+    ("journal_wait", Roles::victim(Figure::BlockWait).culprit(WRITES).by_coincidence()),
+    ("writeback_wait", Roles::victim(Figure::BlockWait).culprit(WRITES).by_coincidence()),
+    ("lower_device_wait", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
+    ("other_block_io", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
+    // Samples say what processors did, and not for which process.
+    ("small_reads", Roles::used(CPU).by_coincidence()),
+    ("small_writes", Roles::used(CPU).by_coincidence()),
+    ("file_storm", Roles::used(CPU).by_coincidence()),
+    ("exec_storm", Roles::used(CPU).by_coincidence()),
+    ("mmap_storm", Roles::used(CPU).by_coincidence()),
+    ("page_clearing", Roles::used(CPU).by_coincidence()),
+    ("kernel_copying", Roles::used(CPU).by_coincidence()),
+    ("kernel_locks", Roles::used(CPU).by_coincidence()),
+    ("network_processing", Roles::used(CPU).by_coincidence()),
+    ("thread_switching", Roles::used(CPU).by_coincidence()),
+    ("kernel_time", Roles::used(CPU).by_coincidence()),
     ("cpu_bound", Roles::used(CPU)),
 ];
 
@@ -190,6 +208,8 @@ mod tests {
         ("file_lock_wait", "sleep is not a figure of a process"),
         ("file_system_wait", "sleep is not a figure of a process"),
         ("children_wait", "sleep is not a figure of a process"),
+        ("other_sleep", "sleep is not a figure of a process"),
+        ("interrupts", "devices and timers cause them"),
     ];
 
     #[test]
