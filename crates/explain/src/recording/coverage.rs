@@ -11,7 +11,7 @@ use crate::wording::long_time;
 use model::explanation::{CALL_PART, Cause, OverlappingPart, TimePart, TimeSlice, short_words};
 use std::collections::BTreeMap;
 
-/// The slices that findings may account for. Time in which processors were idle is nobody's.
+/// The slices that findings may account for. Idle time is not among them.
 const SLICES: [TimeSlice; 7] = [
     TimeSlice::Run,
     TimeSlice::Queue,
@@ -230,8 +230,8 @@ fn rooms_of_listed(run: &RunView, part: TimePart, listed: &OverlappingPart) -> V
         return Vec::new();
     };
     // Elapsed times of what samples tell as running.
-    let is_told_by_samples = part == TimePart::DirectReclaim || part == TimePart::Kernel;
-    if is_told_by_samples && run.processor_samples().is_some() {
+    let has_samples_instead = part == TimePart::DirectReclaim || part == TimePart::Kernel;
+    if has_samples_instead && run.processor_samples().is_some() {
         return Vec::new();
     }
     let division = if ACROSS.contains(&part) { Division::Class } else { Division::Origin };

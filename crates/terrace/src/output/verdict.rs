@@ -204,7 +204,7 @@ pub fn nothing(explanation: &Explanation) -> &'static str {
     }
 }
 
-/// How much of what can be accounted for the findings account for; nothing where there is none.
+/// The share of the wall time outside user code that the findings account for.
 fn covered(explanation: &Explanation, page: Page) -> String {
     let line = explanation.covered.map(|share| {
         let percent = format!("{:.0} %", share * 100.0);

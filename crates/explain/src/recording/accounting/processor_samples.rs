@@ -120,13 +120,13 @@ impl<'a> ProcessorSamples<'a> {
 
     /// The system calls by their samples, most first: the name, the series, and the time.
     pub(in crate::recording) fn calls(&self, run_ns: u64) -> Vec<(&'a str, SampledTime)> {
-        let calls = self.view.starting_with(CALL).filter_map(|series| {
+        let sampled = self.view.starting_with(CALL).filter_map(|series| {
             let name = series.schema.name.as_str();
             let call = name.strip_prefix(CALL)?;
             let time = self.time(&format!("in {call}"), [name], run_ns);
             (time.ns > 0).then_some((call, time))
         });
-        let mut calls: Vec<_> = calls.collect();
+        let mut calls: Vec<_> = sampled.collect();
         calls.sort_by(|a, b| b.1.ns.cmp(&a.1.ns).then(a.0.cmp(b.0)));
         calls
     }
@@ -141,11 +141,13 @@ impl<'a> ProcessorSamples<'a> {
         let (low, high) = interval(hits, self.all);
         let part = |share: f64| ((run_ns as f64 * share) as u64).min(run_ns);
         // In whole numbers, so that all parts together are no more than the whole.
-        let ns = u128::from(run_ns) * u128::from(hits) / u128::from(self.all.max(1));
-        let ns = u64::try_from(ns).unwrap_or(run_ns);
+        let exact = u128::from(run_ns) * u128::from(hits) / u128::from(self.all.max(1));
+        let ns = u64::try_from(exact).unwrap_or(run_ns);
         let series: Vec<&str> = series.collect();
-        let source = self.view.source(SAMPLES);
-        let source = if source.is_empty() { "cpu-clock" } else { source };
+        let source = match self.view.source(SAMPLES) {
+            "" => "cpu-clock",
+            named => named,
+        };
         let (low_ns, high_ns) = (part(low).min(ns), part(high).max(ns));
         let time = |name: String, ns| Evidence::time(name, ns, source).seen_in(&series);
         let evidence = vec![

@@ -5,6 +5,7 @@ use super::device::{Direction, busiest};
 use super::{RunVerdict, RunView};
 use crate::verdict::NoFinding;
 use crate::wording::long_time;
+use model::Finding;
 use model::explanation::{Cause, TimePart};
 
 pub(super) fn metadata(run: &RunView) -> RunVerdict {
@@ -76,9 +77,6 @@ fn judge(
     }
     let sampled = run.accounts.part(part).into_iter().flat_map(|part| part.evidence.iter().skip(1));
     let finding = run.part_finding(part, claim(&long_time(ns as f64))).and(sampled.cloned());
-    let finding = match remedy {
-        Some(remedy) => finding.remedy(remedy),
-        None => finding,
-    };
-    Ok(Cause::new(Some(ns), finding))
+    let remedy = remedy.map(str::to_owned);
+    Ok(Cause::new(Some(ns), Finding { remedy, ..finding }))
 }

@@ -57,7 +57,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     Ok(Cause::new(ns, with_remedy(run, Finding::new(grade, claim, evidence))))
 }
 
-/// Of a subject whose faults nobody counted, as those of a whole machine.
+/// The verdict where faults were not counted, as those of a whole machine.
 fn sampled_alone(run: &RunView) -> RunVerdict {
     let time = run.sampled(TimePart::FirstTouch).ok_or(NoFinding::Nothing)?;
     if !run.hurts(time.low_ns) {

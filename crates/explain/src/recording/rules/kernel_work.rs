@@ -1,4 +1,4 @@
-//! Processor time in the kernel by what it did there, whoever asked for it: copying, clearing
+//! Processor time in the kernel by what it did there, of all calls and faults: copying, clearing
 //! pages, waiting at its locks, network, switching threads, interrupts. Sampled.
 //!
 //! A class is that of the innermost function that has one. It lies inside of whatever call or

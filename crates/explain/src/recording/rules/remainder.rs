@@ -35,8 +35,9 @@ pub(super) fn kernel_time(run: &RunView, coverage: &Coverage) -> RunVerdict {
 fn undivided(run: &RunView, ns: u64) -> RunVerdict {
     let sight = run.facts().sight("events.cpu");
     // A closed sight speaks for itself, and so do too few samples.
-    let is_told = !matches!(sight, SourceState::NotAsked) || run.sum("trace.cpu.samples").is_some();
-    if is_told || run.accounts.part(TimePart::Kernel).is_none() || !run.hurts(ns) {
+    let is_listed =
+        !matches!(sight, SourceState::NotAsked) || run.sum("trace.cpu.samples").is_some();
+    if is_listed || run.accounts.part(TimePart::Kernel).is_none() || !run.hurts(ns) {
         return Err(NoFinding::Nothing);
     }
     needs_events("what the kernel did is known by samples of the processors only")
@@ -60,16 +61,16 @@ pub(super) fn block_io(run: &RunView, coverage: &Coverage) -> RunVerdict {
 
 /// What all threads slept on at once.
 pub(super) fn sleep(run: &RunView, coverage: &Coverage) -> RunVerdict {
-    let rest = coverage.slice(TimeSlice::Sleep).filter(|_| !run.is_machine());
-    let rest = rest.ok_or(NoFinding::Nothing)?;
+    let asleep = coverage.slice(TimeSlice::Sleep).filter(|_| !run.is_machine());
+    let rest = asleep.ok_or(NoFinding::Nothing)?;
     let (rest_ns, (named, ns)) = (rest.rest_ns(), rest.named_rest(MOST_NAMED));
     if named.is_empty() || !run.hurts(rest_ns) {
         return Err(NoFinding::Nothing);
     }
     let claim =
         format!("All threads slept {} on something else{}", long_time(rest_ns as f64), of(named));
-    let asleep = run.accounts.wall(TimeSlice::Sleep);
-    let evidence = Evidence::time("all threads asleep", asleep, "events").seen_in(
+    let wall_ns = run.accounts.wall(TimeSlice::Sleep);
+    let evidence = Evidence::time("all threads asleep", wall_ns, "events").seen_in(
         ["trace.wall.asleep_ns"]
             .map(str::to_owned)
             .into_iter()

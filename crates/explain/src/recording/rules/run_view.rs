@@ -175,10 +175,10 @@ impl RunView<'_> {
     /// Whether the kernel's stacks say what threads waited in block I/O for.
     pub(super) fn has_wait_classes(&self) -> bool {
         let mut parts = self.accounts.of_which.iter();
-        let is_told = |part: &OverlappingPart| {
+        let is_classed = |part: &OverlappingPart| {
             part.within == TimeSlice::BlockIo && part.grade == Grade::Measured
         };
-        self.starting_with("trace.block_io.").next().is_some() || parts.any(is_told)
+        self.starting_with("trace.block_io.").next().is_some() || parts.any(is_classed)
     }
 
     /// How a slice of the thread bar is known.
@@ -215,8 +215,8 @@ impl RunView<'_> {
         calls: &[&str],
     ) -> Option<SampledTime> {
         let series: Vec<String> = calls.iter().map(|call| format!("{CALL}{call}")).collect();
-        let series = series.iter().map(String::as_str);
-        Some(self.processor_samples()?.time(what, series, self.run_ns()))
+        let names = series.iter().map(String::as_str);
+        Some(self.processor_samples()?.time(what, names, self.run_ns()))
     }
 
     /// Of that, in the kernel.
