@@ -59,7 +59,7 @@ fn name_actors_of(view: &View, has_several: bool, cause: &mut Cause) {
         let actor_view = ActorView { view, meanwhile: burst.as_ref().unwrap_or(view) };
         let found = actors::find(&actor_view, roles);
         cause.actors = found.to_actors(names(view));
-        sentences.push(sentence::of_actors(&found, view.process_sums(), names(view)));
+        sentences.push(sentence::of_actors(&found, &actor_view, names(view)));
     }
     sentences.push(sentence::of_files(&cause.files, has_several));
     sentences.retain(|sentence| !sentence.is_empty());

@@ -157,6 +157,7 @@ fn full() -> Explanation {
         unit: "ns".to_owned(),
         first: vec![used()],
         others: 2,
+        groups: vec![used()],
     }];
     explained.cleared =
         vec![ClearedCause { id: "swapping".to_owned(), name: "swap".to_owned(), evidence }];

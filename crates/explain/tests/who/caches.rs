@@ -60,7 +60,7 @@ fn who_read_again_and_who_filled_the_cache() {
     assert_eq!((names(reads, Victim), names(reads, Culprit)), (vec!["chrome"], vec!["tar"]));
     assert!(reads.who[0].starts_with(
         "chrome (pid 4711, session-3.scope) waited 20 s for block I/O and read 2 GiB, 75 % of it \
-         evicted moments before; backup.service (pid 812, tar) read and wrote 14 GiB meanwhile"
+         evicted moments before; backup.service (pid 812, tar) read 14 GiB meanwhile"
     ));
     assert_eq!(reads.files[0].figure, "read");
 }
@@ -141,6 +141,37 @@ fn a_leak_takes_the_memory_of_others() {
     );
     let reclaim = finding(&explained, "reclaim_direct");
     assert_eq!((names(reclaim, Victim), names(reclaim, Culprit)), (vec!["code"], vec!["python3"]));
+}
+
+/// The kernel killed a process: who had the memory just then, however calm it was by then.
+#[test]
+fn who_had_the_memory_when_it_was_out() {
+    let built = |held: u64| {
+        let mut built = machine().grows("vmstat.oom_kill", 1, (50, 51));
+        let gone = built.process("firefox", 12, SESSION);
+        built.used(gone, (0, 20), &[]);
+        built.0.who.rows.iter_mut().for_each(|row| row.memory_bytes = 40 * GIB);
+        built.0.who.rows.last_mut().unwrap().has_ended = true;
+        let cache = built.process("java", 50, "/system.slice/search.service");
+        built.used(cache, (0, 30), &[]);
+        built.rises(cache, held);
+        for number in 0..6 {
+            let small = built.process("worker", 60 + number, SESSION);
+            built.used(small, ALL, &[]);
+        }
+        built.explained()
+    };
+    let explained = built(6 * GIB);
+    let killed = finding(&explained, "out_of_memory");
+    assert_eq!(
+        killed.who,
+        ["search.service (pid 50, java) had 6.1 GiB of memory (91.2 %), worker (6 processes, \
+          session-3.scope) 600 MiB (8.77 %)"]
+    );
+    assert_eq!(
+        (killed.actors[0].used.figure.as_str(), killed.actors[0].used.grade),
+        ("memory_held", Grade::Inferred)
+    );
 }
 
 #[test]

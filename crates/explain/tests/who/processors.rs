@@ -163,6 +163,8 @@ fn a_number_that_was_used_twice_is_two_actors() {
 fn what_overflowed_is_no_actor() {
     let mut built = machine().busy_s(100);
     let others = built.process("others", 0, "");
+    built.0.who.processes[0].parent = 0;
+    built.0.who.processes[0].is_many = true;
     let tar = built.process("tar", 812, BACKUP);
     built.used(others, ALL, &[(Cpu, 70 * S)]);
     built.used(tar, ALL, &[(Cpu, 20 * S)]);

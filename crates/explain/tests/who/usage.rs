@@ -41,6 +41,12 @@ fn the_first_users_of_each_figure_and_what_others_used() {
             ("memory_growth", vec![("firefox", GIB)], 0),
         ]
     );
+    let by_group = |number: usize| {
+        let groups = explained.usage[number].groups.iter();
+        groups.map(|group| (group.name.as_str(), group.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(by_group(0), [("session-3.scope", 60 * S), ("backup.service", 30 * S)]);
+    assert_eq!(explained.usage[0].groups[0].group, SESSION);
 }
 
 #[test]
@@ -90,6 +96,22 @@ fn a_recording_without_processes_is_explained_as_before() {
     for word in ["\"usage\"", "\"actors\"", "\"files\"", "\"who\""] {
         assert!(!json.contains(word), "{word} in {json}");
     }
+}
+
+/// What is below a unit is the unit's.
+#[test]
+fn groups_are_units_and_containers() {
+    let mut built = machine().busy_s(100);
+    for (number, below) in ["", "/worker-1", "/worker-2"].into_iter().enumerate() {
+        let group = format!("/system.slice/web.service{below}");
+        let process = built.process(&format!("php{number}"), 10 + number as u32, &group);
+        built.used(process, ALL, &[(Cpu, 20 * S)]);
+    }
+    let explained = built.explained();
+    let groups = &explained.usage[0].groups;
+    assert_eq!(groups.len(), 1);
+    assert_eq!((groups[0].label.as_str(), groups[0].value), ("web.service (3 processes)", 60 * S));
+    assert_eq!((groups[0].processes, groups[0].group.as_str()), (3, "/system.slice/web.service"));
 }
 
 proptest! {

@@ -33,8 +33,8 @@ pub struct ProcessUse {
     pub group: String,
     /// The unit, container or pod of that path, `backup.service`; `None` if it is not known.
     pub group_name: Option<String>,
-    /// What is summed: the id of a `ProcessFigure`, `memory_growth`, `cache_filled` or
-    /// `device_bytes`.
+    /// What is summed: the id of a `ProcessFigure`, `memory_growth`, `memory_held`,
+    /// `cache_filled` or `device_bytes`.
     pub figure: String,
     /// How much of it is theirs.
     pub value: u64,
@@ -116,4 +116,6 @@ pub struct FigureUse {
     pub first: Vec<ProcessUse>,
     /// What is left: `total` less those.
     pub others: u64,
+    /// The same by unit, container or other control group, the largest first.
+    pub groups: Vec<ProcessUse>,
 }

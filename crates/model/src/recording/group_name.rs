@@ -29,6 +29,8 @@ pub struct GroupName {
     pub kind: GroupKind,
     /// `backup.service`, `docker-0123456789ab`, `pod-1b2c3d4e/0123456789ab`, else the path.
     pub text: String,
+    /// The path of the group that bears the name: what is below it belongs to it.
+    pub path: String,
 }
 
 /// Digits of a container's number that are shown, as its own programs do.
@@ -47,10 +49,11 @@ impl GroupName {
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let named = pod(&parts).or_else(|| container(&parts)).or_else(|| unit(&parts));
-        Some(named.unwrap_or_else(|| {
+        let (kind, text, depth) = named.unwrap_or_else(|| {
             let kind = if parts.is_empty() { GroupKind::Top } else { GroupKind::Folder };
-            Self { kind, text: path.to_owned() }
-        }))
+            (kind, path.to_owned(), parts.len())
+        });
+        Some(Self { kind, text, path: format!("/{}", parts[..depth].join("/")) })
     }
 
     /// Whether the name says more than that of one of its programs: a service, a container, a pod.
@@ -62,41 +65,43 @@ impl GroupName {
     }
 }
 
+/// A kind, a name, and how many components of the path lead to it.
+type Named = (GroupKind, String, usize);
+
 /// `/kubepods/burstable/pod<number>/<container>`, and the same as slices and a scope.
-fn pod(parts: &[&str]) -> Option<GroupName> {
+fn pod(parts: &[&str]) -> Option<Named> {
     let first = parts.iter().position(|part| part.starts_with("kubepods"))?;
-    let mut below = parts[first..].iter();
-    let number = below.find_map(|part| {
+    let mut below = parts.iter().enumerate().skip(first);
+    let (at, number) = below.find_map(|(at, part)| {
         let name = part.strip_suffix(".slice").unwrap_or(part);
         let (_, number) = name.rsplit_once("pod")?;
-        number.starts_with(|letter: char| letter.is_ascii_hexdigit()).then_some(number)
+        let is_number = number.starts_with(|letter: char| letter.is_ascii_hexdigit());
+        is_number.then_some((at, number))
     })?;
     let pod: String = number.chars().take(POD_DIGITS).collect();
-    let text = match below.find_map(|part| container_id(part)) {
-        Some((_, id)) => format!("pod-{pod}/{id}"),
-        None => format!("pod-{pod}"),
+    let container = below.find_map(|(at, part)| Some((at, container_id(part)?.1)));
+    let (at, text) = match container {
+        Some((at, id)) => (at, format!("pod-{pod}/{id}")),
+        None => (at, format!("pod-{pod}")),
     };
-    Some(GroupName { kind: GroupKind::Pod, text })
+    Some((GroupKind::Pod, text, at + 1))
 }
 
 /// The innermost container: `docker-<id>.scope`, `/docker/<id>`, `/lxc/<name>`.
-fn container(parts: &[&str]) -> Option<GroupName> {
-    let text = parts.iter().enumerate().rev().find_map(|(at, part)| {
-        if let Some(name) = part.strip_prefix("lxc.payload.") {
-            return Some(format!("lxc-{name}"));
-        }
+fn container(parts: &[&str]) -> Option<Named> {
+    let mut innermost_first = parts.iter().enumerate().rev();
+    innermost_first.find_map(|(at, part)| {
         let above = at.checked_sub(1).map(|above| parts[above]);
-        if above == Some("lxc") {
-            return Some(format!("lxc-{part}"));
-        }
-        let (engine, id) = container_id(part)?;
-        match (engine, above) {
-            ("", Some(folder)) => Some(format!("{folder}-{id}")),
-            ("", None) => None,
-            (engine, _) => Some(format!("{engine}-{id}")),
-        }
-    })?;
-    Some(GroupName { kind: GroupKind::Container, text })
+        let text = match (part.strip_prefix("lxc.payload."), above) {
+            (Some(name), _) => format!("lxc-{name}"),
+            (None, Some("lxc")) => format!("lxc-{part}"),
+            (None, above) => match (container_id(part)?, above) {
+                (("", id), folder) => format!("{}-{id}", folder?),
+                ((engine, id), _) => format!("{engine}-{id}"),
+            },
+        };
+        Some((GroupKind::Container, text, at + 1))
+    })
 }
 
 /// The engine, empty where the component does not name it, and the short number.
@@ -109,7 +114,7 @@ fn container_id(part: &str) -> Option<(&str, &str)> {
 }
 
 /// The innermost unit of the service manager.
-fn unit(parts: &[&str]) -> Option<GroupName> {
+fn unit(parts: &[&str]) -> Option<Named> {
     let kind = |part: &str| match part.rsplit_once('.')? {
         ("", _) => None,
         (_, "service") => Some(GroupKind::Service),
@@ -117,10 +122,12 @@ fn unit(parts: &[&str]) -> Option<GroupName> {
         (_, "slice") => Some(GroupKind::Slice),
         _ => None,
     };
-    let named = |part: &&str| Some(GroupName { kind: kind(part)?, text: (*part).to_owned() });
-    let units = || parts.iter().rev().filter_map(named);
+    let units = || {
+        let innermost_first = parts.iter().enumerate().rev();
+        innermost_first.filter_map(|(at, part)| Some((kind(part)?, (*part).to_owned(), at + 1)))
+    };
     // A user's manager sorts its units into slices; one of those names nothing.
-    let innermost = units().find(|name| name.kind != GroupKind::Slice);
+    let innermost = units().find(|(kind, ..)| *kind != GroupKind::Slice);
     innermost.or_else(|| units().next())
 }
 
@@ -183,6 +190,21 @@ mod tests {
             assert_eq!((name.kind, name.text.as_str()), (kind, text), "{path}");
         }
         assert_eq!(GroupName::of(""), None);
+    }
+
+    #[test]
+    fn what_is_below_a_unit_or_container_belongs_to_it() {
+        let scope = format!("/machine.slice/libpod-{ID}.scope");
+        for (path, of) in [
+            ("/", "/"),
+            ("/system.slice/backup.service/worker", "/system.slice/backup.service"),
+            ("/build/jobs", "/build/jobs"),
+            (&format!("{scope}/container/x.service"), &scope),
+            (&format!("/kubepods/pod1b/{ID}/x"), &format!("/kubepods/pod1b/{ID}")),
+            ("/user.slice/user-1000.slice", "/user.slice/user-1000.slice"),
+        ] {
+            assert_eq!(GroupName::of(path).unwrap().path, of, "{path}");
+        }
     }
 
     #[test]

@@ -73,16 +73,50 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Verd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{RecordingOutcome, SeriesKind, Span, Tick};
+    use model::recording::{
+        FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RecordingOutcome, SeriesKind,
+        Span, Tick, Who,
+    };
     use record::{RecordSink, Registry, Row, file};
     use std::time::Duration;
     use testkit::TempDir;
 
+    /// Who used what in one second: firefox in the first minute, tar in the second one.
+    fn who_of_second(second: u64) -> Who {
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut who = Who::default();
+        let names = [(4711, "firefox", "session-3.scope"), (812, "tar", "backup.service")];
+        for (id, (pid, name, unit)) in (0..).zip(names).filter(|_| second == 0) {
+            who.processes.push(Process {
+                id,
+                pid,
+                name: name.to_owned(),
+                group: format!("/{unit}"),
+                ..Process::default()
+            });
+            let path = Some(format!("/srv/{name}"));
+            who.files.push(FileIdentity { id, device: (254, 0), inode: 3, path });
+        }
+        let (process, from_ns) = (u32::from(second >= 60), second * SECOND_NS);
+        let to_ns = from_ns + SECOND_NS;
+        let mut row = ProcessRow { process, from_ns, to_ns, processes: 1, ..Default::default() };
+        row.figures[ProcessFigure::Cpu as usize] = SECOND_NS;
+        who.rows.push(row);
+        let added_bytes = 4 << 20;
+        let of_file =
+            FileRow { file: process, process, from_ns, to_ns, added_bytes, ..Default::default() };
+        who.file_rows.push(of_file);
+        who
+    }
+
     /// Two minutes at 10 Hz, in 120 chunks, of a machine that reads from one disk and runs.
     fn made(path: &std::path::Path) {
         let mut registry = Registry::new();
-        let mut output = file::FileSink::create(path, false, &Facts::default()).unwrap();
+        let facts = Facts { processors: 2, started_unix_ns: 1_000_000_000, ..Facts::default() };
+        let mut output = file::FileSink::create(path, false, &facts).unwrap();
         let names = [
+            ("stat.cpu.user_ns", SeriesKind::Counter, 110_000_000),
+            ("stat.cpu.idle_ns", SeriesKind::Counter, 90_000_000),
             ("tree.run_ns", SeriesKind::Counter, 60_000_000),
             ("tree.queue_ns", SeriesKind::Counter, 25_000_000),
             ("tree.threads", SeriesKind::Gauge, 0),
@@ -97,6 +131,9 @@ mod tests {
                 row.count(id, 3 + number * growth);
             }
             let due_ns = number * 100_000_000;
+            if number % 10 == 0 && number > 0 {
+                output.who(&who_of_second(number / 10 - 1)).unwrap();
+            }
             let tick = Tick { due_ns, at_ns: due_ns + number % 5 };
             output.sample(tick, registry.schemas(), &row).unwrap();
             if number % 10 == 9 {
@@ -115,7 +152,43 @@ mod tests {
             missed_samples: 3,
             ..RecordingOutcome::default()
         };
-        output.finish(&Facts::default(), &outcome).unwrap();
+        output.finish(&facts, &outcome).unwrap();
+    }
+
+    fn arguments(file: &std::path::Path) -> ExplainArgs {
+        ExplainArgs {
+            file: file.to_owned(),
+            from: None,
+            to: None,
+            at: None,
+            details: false,
+            json: true,
+            output: None,
+        }
+    }
+
+    /// The page of the time around an instant.
+    fn page_at(file: &std::path::Path, at: &str) -> String {
+        let moment = crate::args::value::moment(at).unwrap();
+        let args = ExplainArgs { at: Some(moment), ..arguments(file) };
+        let (recording, window) = read(&args).unwrap();
+        let explanation = explain_recording(&recording, window);
+        let setting = setting(&args, &explanation, &recording.facts);
+        verdict::page(&explanation, &setting, Detail::Brief, Page::plain(80))
+    }
+
+    #[test]
+    fn at_an_instant_it_says_who_it_was() {
+        let directory = TempDir::new();
+        let path = directory.join("x.trec");
+        made(&path);
+        // The clock stood at 00:00:01 when it began.
+        let early = page_at(&path, "00:00:21");
+        assert!(early.contains("firefox (pid 4711, session-3.scope) ran 10 s"), "{early}");
+        assert!(!early.contains("tar"), "{early}");
+        let late = page_at(&path, "00:01:31");
+        assert!(late.contains("backup.service (pid 812, tar) ran 10 s"), "{late}");
+        assert!(!late.contains("firefox"), "{late}");
     }
 
     #[test]
@@ -126,15 +199,8 @@ mod tests {
         let all = open_recording(&path).unwrap();
         for from_s in [1, 40, 77, 110] {
             let since = |s| Some(crate::args::value::Moment::Since(Duration::from_secs(s)));
-            let args = ExplainArgs {
-                file: path.clone(),
-                from: since(from_s),
-                to: since(from_s + 5),
-                at: None,
-                details: false,
-                json: true,
-                output: None,
-            };
+            let (from, to) = (since(from_s), since(from_s + 5));
+            let args = ExplainArgs { from, to, ..arguments(&path) };
             let (part, window) = read(&args).unwrap();
             assert!(part.ticks.len() < all.ticks.len() / 2, "{from_s}");
             let json = |recording| json::render(&explain_recording(recording, window)).unwrap();

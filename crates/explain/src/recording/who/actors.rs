@@ -139,7 +139,8 @@ fn clear<'a>(ranking: &Ranking<'a>) -> Vec<User<'a>> {
         let named = ranking.users.iter().take(MOST_NAMED);
         return named.filter(|user| user.share >= WORTH_NAMING).cloned().collect();
     }
-    let group = ranking.groups.iter().find(|group| group.share >= CLEAR_GROUP);
+    let mut shared = ranking.groups.iter().filter(|group| group.is_shared_group());
+    let group = shared.find(|group| group.share >= CLEAR_GROUP);
     group.cloned().into_iter().collect()
 }
 

@@ -70,12 +70,15 @@ pub fn first_files(view: &View, figure: FileFigure) -> Vec<FileUse> {
     named.filter(|file| file.share >= LEAST_SHARE).collect()
 }
 
-/// The path, else `inode 12 of vda (254:0)`.
+/// The path, else `inode 12 of vda (254:0)`, or `vda itself (254:0)`.
 fn label(file: &FileIdentity, device: &str, devices: &[DeviceFacts]) -> String {
     if let Some(path) = &file.path {
         return path.clone();
     }
     match devices.iter().find(|known| known.number == device) {
+        // A device's own pages are what file systems keep there of themselves, or a raw read.
+        Some(known) if file.inode == 0 => format!("{} itself ({device})", known.name),
+        None if file.inode == 0 => format!("device {device} itself"),
         Some(known) => format!("inode {} of {} ({device})", file.inode, known.name),
         None => format!("inode {} of device {device}", file.inode),
     }

@@ -11,6 +11,8 @@ pub enum Quantity {
     Figure(ProcessFigure),
     /// By how much its memory grew, bytes.
     MemoryGrowth,
+    /// Its memory at its highest level, bytes.
+    MemoryHeld,
     /// What it added to the page cache that had not just been evicted, bytes: it took the place of
     /// other pages, while what was read again only came back.
     CacheFilled,
@@ -26,6 +28,7 @@ impl Quantity {
         match self {
             Self::Figure(figure) => figure.id(),
             Self::MemoryGrowth => "memory_growth",
+            Self::MemoryHeld => "memory_held",
             Self::CacheFilled => "cache_filled",
             Self::DeviceBytes => "device_bytes",
         }
@@ -35,7 +38,7 @@ impl Quantity {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.unit(),
-            Self::MemoryGrowth | Self::CacheFilled | Self::DeviceBytes => "bytes",
+            _ => "bytes",
         }
     }
 
@@ -44,6 +47,7 @@ impl Quantity {
         match self {
             Self::Figure(figure) => sum.get(figure),
             Self::MemoryGrowth => sum.memory_growth,
+            Self::MemoryHeld => sum.memory_held,
             Self::CacheFilled => {
                 let (added, again) = (sum.get(Figure::CacheAdded), sum.get(Figure::Refaulted));
                 SharedSum {
@@ -69,6 +73,7 @@ impl Quantity {
             Self::Figure(Figure::Refaulted) => "what was read again",
             Self::Figure(Figure::SwappedIn) => "what came back from swap",
             Self::MemoryGrowth => "the memory that was taken",
+            Self::MemoryHeld => "the memory",
             Self::DeviceBytes => "the bytes read and written",
         }
     }

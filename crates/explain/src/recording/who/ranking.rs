@@ -65,6 +65,11 @@ impl User<'_> {
         self.first().is_kernel
     }
 
+    /// Whether several processes share a control group, so that its name says more than theirs.
+    pub fn is_shared_group(&self) -> bool {
+        self.is_group && self.processes.len() > 1
+    }
+
     /// How much of another figure is theirs.
     pub fn get(&self, sums: &[ProcessSum], figure: ProcessFigure) -> u64 {
         let of_them = sums.iter().filter(|sum| self.holds(sum.process.id));
@@ -84,7 +89,8 @@ impl User<'_> {
     /// As JSON has it, known no better than `at_most`.
     pub fn to_use(&self, at_most: Grade, names: Names) -> ProcessUse {
         let first = self.first();
-        let group_name = self.group_name().map(|name| name.text);
+        let group = self.group_name();
+        let group_name = group.as_ref().map(|name| name.text.clone());
         let single = (self.count == 1 && !first.is_many).then_some(first);
         ProcessUse {
             process: single.map(|process| process.id),
@@ -95,7 +101,10 @@ impl User<'_> {
             },
             label: names.label(self),
             processes: self.count,
-            group: first.group.clone(),
+            group: match group {
+                Some(name) if self.is_group => name.path.clone(),
+                _ => first.group.clone(),
+            },
             group_name,
             figure: self.quantity.id().to_owned(),
             value: self.sum.value,
@@ -111,7 +120,7 @@ impl User<'_> {
 pub struct Ranking<'a> {
     /// Users with a name, the largest first.
     pub users: Vec<User<'a>>,
-    /// The same by control group, the largest first; only groups of several users.
+    /// The same by unit, container or other control group, the largest first.
     pub groups: Vec<User<'a>>,
     /// What all used.
     pub total: u64,
@@ -142,16 +151,17 @@ impl<'a> Ranking<'a> {
                 is_group,
             }
         };
-        let mut programs: BTreeMap<(&str, &str, bool), Vec<_>> = BTreeMap::new();
-        let mut of_groups: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        let mut programs: BTreeMap<(&str, String, bool), Vec<_>> = BTreeMap::new();
+        let mut of_groups: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for value in named() {
             let process = value.0;
-            programs
-                .entry((&process.name, &process.group, process.is_many))
-                .or_default()
-                .push(value);
-            if is_named_group(process) {
-                of_groups.entry(&process.group).or_default().push(value);
+            let name = GroupName::of(&process.group);
+            let path = name.as_ref().map(|name| name.path.clone()).unwrap_or_default();
+            let program = (process.name.as_str(), path.clone(), process.is_many);
+            programs.entry(program).or_default().push(value);
+            // The top of the hierarchy holds all the others.
+            if !process.is_kernel && name.is_some_and(|name| name.kind != GroupKind::Top) {
+                of_groups.entry(path).or_default().push(value);
             }
         }
         let mut users = Vec::new();
@@ -166,11 +176,8 @@ impl<'a> Ranking<'a> {
                 users.push(group(&rest, false));
             }
         }
-        let mut groups: Vec<User> = of_groups
-            .into_values()
-            .filter(|members| members.len() > 1)
-            .map(|members| group(&members, true))
-            .collect();
+        let mut groups: Vec<User> =
+            of_groups.into_values().map(|members| group(&members, true)).collect();
         largest_first(&mut users);
         largest_first(&mut groups);
         Self { users, groups, total }
@@ -207,13 +214,7 @@ impl<'a> Ranking<'a> {
 /// Whether this entry holds those that have no name: short-lived ones, and what did not fit in
 /// the kernel's tables.
 fn is_remainder(process: &Process) -> bool {
-    process.pid == 0 && !process.is_many
-}
-
-/// Whether its group says something of it; the top of the hierarchy holds all the others.
-fn is_named_group(process: &Process) -> bool {
-    let name = GroupName::of(&process.group);
-    !process.is_kernel && name.is_some_and(|name| name.kind != GroupKind::Top)
+    process.pid == 0 && process.parent == 0
 }
 
 /// Equals stay in the order of their names.

@@ -95,7 +95,7 @@ const TOUCHES: &[Quantity] = &[Quantity::Figure(Figure::MinorFaults)];
 
 /// The roles of each rule's findings.
 const ROLES: &[(&str, Roles)] = &[
-    ("out_of_memory", Roles::used(&[Quantity::MemoryGrowth]).by_coincidence()),
+    ("out_of_memory", Roles::used(&[Quantity::MemoryHeld]).by_coincidence().own_resource()),
     ("swapping", Roles::victim(Figure::SwappedIn).culprit(MEMORY).by_coincidence()),
     ("cpu_limit", Roles::victim(Figure::Queue).culprit(CPU).own_resource()),
     ("io_limit", Roles::victim(Figure::BlockWait).culprit(DEVICES).own_resource()),

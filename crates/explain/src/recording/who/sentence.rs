@@ -3,7 +3,7 @@
 //! `chrome (pid 4711, session-3.scope) waited 12 s for block I/O and read 2.1 GiB, 81 % of it
 //! evicted moments before; backup.service (pid 812, tar) added 14 GiB to the page cache meanwhile`.
 
-use super::actors::FoundActors;
+use super::actors::{ActorView, FoundActors};
 use super::quantity::Quantity;
 use super::ranking::User;
 use super::sums::ProcessSum;
@@ -54,7 +54,7 @@ impl Names<'_> {
         let is_worth_naming = match self.subject {
             Subject::Machine | Subject::Probe { .. } => name.text != "/",
             Subject::Command { .. } | Subject::Process { .. } => false,
-            Subject::Group { path, .. } => *path != user.first().group,
+            Subject::Group { path, .. } => *path != name.path,
         };
         let is_service = name.is_service();
         is_worth_naming.then_some((name.text, is_service))
@@ -81,7 +81,8 @@ fn short_lived(processes: u64) -> String {
 }
 
 /// The actors in one sentence, without its full stop; empty if there are none.
-pub fn of_actors(found: &FoundActors, sums: &[ProcessSum], names: Names) -> String {
+pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
+    let (sums, then) = (of.view.process_sums(), of.meanwhile.process_sums());
     let mut clauses: Vec<String> = Vec::new();
     if let [first, others @ ..] = found.victims.as_slice() {
         let mut clause = format!("{} {}", names.label(first), waited(first, sums));
@@ -94,13 +95,13 @@ pub fn of_actors(found: &FoundActors, sums: &[ProcessSum], names: Names) -> Stri
     clauses.extend(found.is_own.as_ref().map(|own| {
         let is_named = found.victims.iter().any(|victim| victim.processes == own.processes);
         let name = if is_named { "it".to_owned() } else { names.label(own) };
-        format!("{name} {} itself, {} of all", used(own, false), percent(own.share))
+        format!("{name} {} itself, {} of all", used(own, then, false), percent(own.share))
     }));
     if let [first, others @ ..] = found.culprits.as_slice() {
         // Without a victim there is nothing that it could be meanwhile to.
         let meanwhile = !found.victims.is_empty();
         let share = format!("({})", percent(first.share));
-        let mut clause = format!("{} {} {share}", names.label(first), used(first, meanwhile));
+        let mut clause = format!("{} {} {share}", names.label(first), used(first, then, meanwhile));
         for user in others {
             clause.push_str(&format!(", {}", with_value(user, names)));
             clause.push_str(&format!(" ({})", percent(user.share)));
@@ -111,7 +112,7 @@ pub fn of_actors(found: &FoundActors, sums: &[ProcessSum], names: Names) -> Stri
         found
             .workers
             .iter()
-            .map(|worker| format!("{} {} for it", names.label(worker), used(worker, false))),
+            .map(|worker| format!("{} {} for it", names.label(worker), used(worker, then, false))),
     );
     clauses.extend(found.outside.map(|(share, quantity)| {
         let whole = quantity.whole_in_words();
@@ -156,7 +157,7 @@ fn waited(user: &User, sums: &[ProcessSum]) -> String {
         Quantity::Figure(Figure::Reclaim) => format!("spent {much} freeing memory"),
         Quantity::Figure(Figure::SwappedIn) => format!("read {much} of its memory back from swap"),
         Quantity::Figure(Figure::Refaulted) => read_again(read.max(again), again),
-        _ => used(user, false),
+        _ => used(user, sums, false),
     }
 }
 
@@ -172,7 +173,7 @@ fn read_again(read: u64, again: u64) -> String {
 }
 
 /// What a user did.
-fn used(user: &User, meanwhile: bool) -> String {
+fn used(user: &User, sums: &[ProcessSum], meanwhile: bool) -> String {
     let much = value(user.quantity, user.sum.value);
     let words = match user.quantity {
         Quantity::Figure(Figure::Cpu) => format!("ran {much}"),
@@ -188,7 +189,16 @@ fn used(user: &User, meanwhile: bool) -> String {
             format!("added {much} to the page cache")
         }
         Quantity::MemoryGrowth => format!("took {much} more memory"),
-        Quantity::DeviceBytes => format!("read and wrote {much}"),
+        Quantity::MemoryHeld => format!("had {much} of memory"),
+        Quantity::DeviceBytes => {
+            let (read, wrote) =
+                (user.get(sums, Figure::ReadBytes), user.get(sums, Figure::WrittenBytes));
+            match (read, wrote) {
+                (0, _) => format!("wrote {}", Bytes(wrote)),
+                (_, 0) => format!("read {}", Bytes(read)),
+                _ => format!("read {} and wrote {}", Bytes(read), Bytes(wrote)),
+            }
+        }
     };
     if meanwhile { format!("{words} meanwhile") } else { words }
 }

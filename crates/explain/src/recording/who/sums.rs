@@ -36,6 +36,8 @@ pub struct ProcessSum<'a> {
     pub figures: [SharedSum; ProcessFigure::COUNT],
     /// By how much its resident memory rose above what it had at the start, at most; bytes.
     pub memory_growth: SharedSum,
+    /// The highest level of its resident memory that was seen, bytes.
+    pub memory_held: SharedSum,
     /// Its resident memory at the end, or when it was last looked at; bytes.
     pub memory_bytes: u64,
     /// How many processes these are: 1, or more of [`Process::is_many`].
@@ -92,7 +94,8 @@ impl Overlap {
     }
 }
 
-/// What each process used between two instants, by its id; those that used nothing are left out.
+/// What each process used between two instants, by its id; those that had nothing are
+/// left out.
 #[must_use]
 pub fn process_sums(who: &Who, from_ns: u64, to_ns: u64) -> Vec<ProcessSum<'_>> {
     let mut sums: Vec<ProcessSum> = who.processes.iter().map(empty).collect();
@@ -107,6 +110,8 @@ pub fn process_sums(who: &Who, from_ns: u64, to_ns: u64) -> Vec<ProcessSum<'_>> 
         }
         if !row.has_ended {
             levels.see(row.to_ns, row.memory_bytes, (from_ns, to_ns));
+        } else if row.to_ns <= from_ns {
+            *levels = MemoryLevels::default();
         }
         let Some(overlap) = Overlap::of((row.from_ns, row.to_ns), (from_ns, to_ns)) else {
             continue;
@@ -121,10 +126,11 @@ pub fn process_sums(who: &Who, from_ns: u64, to_ns: u64) -> Vec<ProcessSum<'_>> 
         if !sum.process.is_many {
             sum.processes = sum.processes.min(1);
             sum.memory_growth = levels.growth();
+            sum.memory_held = SharedSum { value: levels.highest, shared: 0 };
             sum.memory_bytes = levels.last.map_or(0, |(_, bytes)| bytes);
         }
     }
-    sums.retain(|sum| sum.processes > 0 || sum.memory_growth.value > 0);
+    sums.retain(|sum| sum.processes > 0 || sum.memory_held.value > 0);
     sums
 }
 
@@ -133,6 +139,7 @@ fn empty(process: &Process) -> ProcessSum<'_> {
         process,
         figures: [SharedSum::default(); ProcessFigure::COUNT],
         memory_growth: SharedSum::default(),
+        memory_held: SharedSum::default(),
         memory_bytes: 0,
         processes: 0,
     }

@@ -39,7 +39,7 @@ pub fn of_machine(view: &View, quantity: Quantity) -> Option<u64> {
             Some(read.saturating_add(written))
         }
         Quantity::MemoryGrowth => anonymous_growth(view),
-        Quantity::Figure(Figure::BlockWait | Figure::Reclaim) => None,
+        Quantity::Figure(Figure::BlockWait | Figure::Reclaim) | Quantity::MemoryHeld => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! A figure is listed only if enough of it was used to ask who did: an idle machine has no users.
 
 use super::quantity::Quantity;
-use super::ranking::Ranking;
+use super::ranking::{Ranking, User};
 use super::sentence::Names;
 use super::totals;
 use crate::recording::View;
@@ -47,18 +47,26 @@ pub fn usage(view: &View, names: Names) -> Vec<FigureUse> {
         if !is_much(view, quantity, ranking.total) {
             return None;
         }
-        let first = ranking.users.iter().take(MOST_LISTED);
-        let first: Vec<_> = first.filter(|user| user.share >= LEAST_SHARE).cloned().collect();
+        let first = listed(&ranking.users);
         let is_listed = !first.is_empty();
+        let to_uses = |users: Vec<User>| {
+            users.iter().map(|user| user.to_use(Grade::Measured, names)).collect()
+        };
         is_listed.then(|| FigureUse {
             figure: quantity.id().to_owned(),
             total: ranking.total,
             unit: quantity.unit().to_owned(),
             others: ranking.others(&first),
-            first: first.iter().map(|user| user.to_use(Grade::Measured, names)).collect(),
+            first: to_uses(first),
+            groups: to_uses(listed(&ranking.groups)),
         })
     });
     each.collect()
+}
+
+fn listed<'a>(users: &[User<'a>]) -> Vec<User<'a>> {
+    let first = users.iter().take(MOST_LISTED);
+    first.filter(|user| user.share >= LEAST_SHARE).cloned().collect()
 }
 
 fn is_much(view: &View, quantity: Quantity, total: u64) -> bool {

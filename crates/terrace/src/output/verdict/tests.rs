@@ -160,6 +160,7 @@ fn machine() -> Explanation {
         unit: unit.to_owned(),
         first: vec![first],
         others,
+        groups: Vec::new(),
     };
     machine.usage = vec![
         figure("cpu", "ns", 60_000_000_000, culprit, 12_000_000_000),
@@ -231,11 +232,19 @@ fn a_machine_says_who_it_was() {
      (pid 66) 100 %
  Not to blame: swap 0";
     assert!(text.contains(most), "{text}");
-    let full = show(&machine(), Detail::Full, 80);
+    let mut grouped = machine();
+    let group = |name: &str, share| ProcessUse {
+        name: name.to_owned(),
+        share,
+        ..grouped.usage[0].first[0].clone()
+    };
+    grouped.usage[0].groups = vec![group("backup.service", 0.8), group("session-3.scope", 0.1)];
+    let full = show(&grouped, Detail::Full, 80);
     let table = "\
  Most used by
    CPU, 60 s in all
      48 s  80 %  measured  backup.service (pid 812, tar)
+     by group: backup.service 80 %, session-3.scope 10 %
    read, 2 GiB in all
      1 GiB  50 %  measured  backup.service (pid 812, tar)
 ";
@@ -253,6 +262,7 @@ fn a_hostile_name_of_an_actor_stays_in_its_line() {
     let mut hostile = machine();
     hostile.findings[0].who = vec![format!("{name} ran 48 s"), format!("Read: /a/{name} 2 GiB")];
     for figure in &mut hostile.usage {
+        figure.groups = vec![ProcessUse { name: name.to_owned(), ..figure.first[0].clone() }; 2];
         figure.first[0].label = format!("{name}.service (pid 812, {name})");
     }
     for detail in [Detail::Brief, Detail::Full] {

@@ -10,6 +10,9 @@ use crate::output::table::{Cell, Table, tied};
 use model::Bytes;
 use model::explanation::{Explanation, FigureUse, ProcessUse, figure_title};
 
+/// Fewer groups are not worth a line: one holds all, as the users above say.
+const LEAST_GROUPS: usize = 2;
+
 /// So many of each figure stand on a brief page.
 const MOST_IN_BRIEF: usize = 2;
 
@@ -56,15 +59,31 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
         let inner = Page { width: page.width.saturating_sub(1), ..page };
         if table.fits(inner, 5) {
             text.push_str(&table.render(inner, 5));
-            continue;
+        } else {
+            figure.first.iter().for_each(|user| text.push_str(&user_line(user, page)));
         }
-        for user in &figure.first {
-            let (much, share) = (value(&user.unit, user.value), figure::percent(user.share));
-            let line = format!("{} {}", tied(&format!("{much}, {share}:")), user.label);
-            text.push_str(&indented(&line, Tone::Plain, 5, 7, page));
-        }
+        text.push_str(&groups_line(figure, page));
     }
     text
+}
+
+/// A user where the table does not fit: `48 s, 80 %: tar (pid 812)`.
+fn user_line(user: &ProcessUse, page: Page) -> String {
+    let (much, share) = (value(&user.unit, user.value), figure::percent(user.share));
+    let line = format!("{} {}", tied(&format!("{much}, {share}:")), user.label);
+    indented(&line, Tone::Plain, 5, 7, page)
+}
+
+/// `by group: session-3.scope 60 %, backup.service 30 %`
+fn groups_line(figure: &FigureUse, page: Page) -> String {
+    if figure.groups.len() < LEAST_GROUPS {
+        return String::new();
+    }
+    let groups = figure.groups.iter();
+    let named: Vec<String> = groups
+        .map(|group| format!("{} {}", group.name, tied(&figure::percent(group.share))))
+        .collect();
+    indented(&format!("by group: {}", named.join(", ")), Tone::Dim, 5, 7, page)
 }
 
 fn value(unit: &str, value: u64) -> String {
