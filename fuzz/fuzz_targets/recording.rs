@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use record::export::{Csv, Exporter, Json};
+use record::export::{Csv, Exporter, Json, Perfetto, Trec};
 use record::{file, redact};
 use std::io::Cursor;
 
@@ -21,8 +21,18 @@ fuzz_target!(|data: &[u8]| {
     // A part is told only of a recording, whatever else is wrong with it.
     assert!(part.is_none() || file::read(&sealed[..]).is_ok());
     if let Ok(mut recording) = file::read(&sealed[..]) {
+        let who = &recording.who;
+        let (processes, files) = (who.processes.len(), who.files.len());
+        assert!(who.rows.iter().all(|row| (row.process as usize) < processes));
+        let is_known = |process: u32, file: u32| {
+            (process as usize) < processes && (file as usize) < files
+        };
+        assert!(who.file_rows.iter().all(|row| is_known(row.process, row.file)));
         redact::redact(&mut recording);
         let _ = Csv.export(&recording, &mut std::io::sink());
         let _ = Json.export(&recording, &mut std::io::sink());
+        let _ = Perfetto.export(&recording, &mut std::io::sink());
+        // Only one that is whole may be copied.
+        let _ = Trec.export(&recording, &mut std::io::sink());
     }
 });

@@ -263,6 +263,7 @@ fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::recording::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow};
 
     fn recording() -> Recording {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
@@ -323,6 +324,29 @@ mod tests {
             let refused = Trec.export(&whole, &mut io::sink()).unwrap_err();
             assert!(refused.to_string().contains("damaged: a byte"), "{refused}");
         }
+    }
+
+    #[test]
+    fn json_names_the_figures_of_processes_that_are_not_0() {
+        let mut row = ProcessRow { to_ns: 9, memory_bytes: 4096, ..ProcessRow::default() };
+        row.figures[ProcessFigure::ReadBytes as usize] = 7;
+        let mut recording = recording();
+        recording.who = Who {
+            processes: vec![Process { name: "cc1".to_owned(), ..Process::default() }],
+            rows: vec![row],
+            files: vec![FileIdentity::default()],
+            file_rows: vec![FileRow { evicted_bytes: 5, ..FileRow::default() }],
+        };
+        let mut text = Vec::new();
+        Json.export(&recording, &mut text).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let who = &value["who"];
+        assert_eq!(who["figures"][4], serde_json::json!({"name": "read_bytes", "unit": "bytes"}));
+        assert_eq!(who["processes"][0]["name"], "cc1");
+        assert_eq!(who["rows"][0]["figures"], serde_json::json!({"read_bytes": 7}));
+        assert_eq!(who["rows"][0]["memory_bytes"], 4096);
+        assert!(who["files"][0]["path"].is_null());
+        assert_eq!(who["file_rows"][0]["evicted_bytes"], 5);
     }
 
     #[test]

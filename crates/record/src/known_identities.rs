@@ -191,3 +191,93 @@ fn forget<T>(all: &mut HashMap<u32, Known<T>>, most: usize) {
     let last_gone = *last_gone;
     all.retain(|_, known| known.used > last_gone);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::MadeWho;
+
+    /// Rows of a few samples in parts of ten samples: each part can be read with its own names.
+    #[test]
+    fn each_part_names_its_own_and_loses_no_row() {
+        let (mut known, mut made) = (KnownIdentities::default(), MadeWho::new(4));
+        let mut names = HashMap::new();
+        let mut known_most = 0;
+        for part in 0..300_u64 {
+            let (mut ids, mut who) = (PartIds::default(), Who::default());
+            for number in part * 10..part * 10 + 10 {
+                let news = made.sample((number + 1) * 100_000_000);
+                names.extend(news.processes.iter().map(|it| (it.id, (it.pid, it.name.clone()))));
+                known.learn(&news);
+                let renumbered = known.renumber(&news, &mut ids, part * 1_000_000_000);
+                who.processes.extend(renumbered.processes);
+                for (row, original) in renumbered.rows.iter().zip(&news.rows) {
+                    let process = &who.processes[row.process as usize];
+                    let (pid, name) = &names[&original.process];
+                    assert_eq!((process.id, &process.pid, &process.name), (row.process, pid, name));
+                    assert_eq!(row.figures, original.figures);
+                    assert_eq!(row.to_ns, original.to_ns - part * 1_000_000_000);
+                }
+            }
+            known_most = known_most.max(known.processes.len());
+            known.end_part();
+        }
+        assert!(names.len() > 100 && known_most < 60, "{} {known_most}", names.len());
+    }
+
+    #[test]
+    fn rows_of_what_was_forgotten_are_counted_as_others() {
+        let mut known = KnownIdentities::default();
+        let process = Process { pid: 7, ..Process::default() };
+        let mut news = Who { processes: vec![process], ..Who::default() };
+        news.rows = vec![ProcessRow { has_ended: true, ..ProcessRow::default() }];
+        known.learn(&news);
+        known.renumber(&news, &mut PartIds::default(), 0);
+        known.end_part();
+        news.processes.clear();
+        news.file_rows = vec![FileRow { file: 9, added_bytes: 5, ..FileRow::default() }];
+        let part = known.renumber(&news, &mut PartIds::default(), 0);
+        assert_eq!(part.processes, [others(0)]);
+        assert_eq!(part.files, [FileIdentity::default()]);
+        assert_eq!((part.rows[0].process, part.file_rows[0].added_bytes), (0, 5));
+    }
+
+    #[test]
+    fn of_too_many_the_ones_not_seen_for_longest_are_forgotten() {
+        let mut known = KnownIdentities::default();
+        let mut ids = PartIds::default();
+        let most = MAX_FILES as u32 + 10;
+        for start in (0..most).step_by(1_000) {
+            let files = (start..start + 1_000).map(|id| FileIdentity { id, ..Default::default() });
+            // The first of all is used again and again.
+            let rows = [0, start].map(|file| FileRow { file, ..FileRow::default() });
+            let (files, file_rows) = (files.collect(), rows.to_vec());
+            let news = Who { files, file_rows, ..Who::default() };
+            known.learn(&news);
+            known.renumber(&news, &mut ids, 0);
+        }
+        assert!(known.files.len() < MAX_FILES && known.files.len() > MAX_FILES / 2);
+        assert!(known.files.contains_key(&0) && !known.files.contains_key(&5));
+    }
+
+    #[test]
+    fn what_has_no_row_any_more_is_removed_and_named_again_later() {
+        let (mut known, mut ids, mut part) =
+            (KnownIdentities::default(), PartIds::default(), Who::default());
+        let processes = (0..3).map(|id| Process { id, pid: id + 10, ..Process::default() });
+        let row = |process| ProcessRow { process, ..ProcessRow::default() };
+        let news =
+            Who { processes: processes.collect(), rows: vec![row(2), row(1)], ..Who::default() };
+        known.learn(&news);
+        let first = known.renumber(&news, &mut ids, 0);
+        part.processes.extend(first.processes);
+        part.rows.push(first.rows[1]);
+        ids.remove_unused(&mut part);
+        assert_eq!((part.processes.len(), part.processes[0].pid), (1, 11));
+        assert_eq!((part.processes[0].id, part.rows[0].process), (0, 0));
+        let again = Who { rows: vec![row(1), row(2)], ..Who::default() };
+        let second = known.renumber(&again, &mut ids, 0);
+        assert_eq!((second.rows[0].process, second.rows[1].process), (0, 1));
+        assert_eq!((second.processes.len(), second.processes[0].pid), (1, 12));
+    }
+}

@@ -1,5 +1,5 @@
-//! A recording that may be shared: command lines, names of users, hosts and threads, paths, groups
-//! and marks are replaced by stand-ins.
+//! A recording that may be shared: command lines, names of users, hosts, processes and threads,
+//! paths, groups and marks are replaced by stand-ins.
 //!
 //! Equal texts get equal stand-ins (`/path-3`), so that what belonged together still does. There is
 //! a list of what is kept, not of what is replaced: a thread's name stays only if it is the same on
@@ -11,6 +11,7 @@ mod kernel;
 mod names;
 mod search;
 mod survey;
+mod who;
 
 use kernel::{Vocabulary, Words};
 use model::recording::{Facts, Recording, Span, Subject, Task};
@@ -29,7 +30,8 @@ const OWN_SPANS: &[&str] = &[
     "gap",
 ];
 
-/// What the names of kernel threads start with; a thread must also be a child of kthreadd.
+/// What the names of kernel threads start with; a thread must also be a child of kthreadd, and a
+/// process one that the recorder took for the kernel's.
 const KERNEL_THREADS: Words = Words(
     "kworker/ kswapd kcompactd ksoftirqd/ khugepaged kthreadd ksmd migration/ rcu_ jbd2/ ext4- xfs \
     btrfs loop writeback kblockd oom_reaper cpuhp/ kdevtmpfs kauditd watchdogd zswap",
@@ -65,6 +67,7 @@ pub fn redact(recording: &mut Recording) {
     for span in &mut recording.spans {
         span_text(span, &mut names);
     }
+    who::redact(&mut recording.who, program.as_deref(), &mut names);
     // Last, because these are searched for all that was found above.
     for series in &mut recording.series {
         names.scrub(&mut series.schema.source);
@@ -182,14 +185,18 @@ fn series_name(name: &mut String, facts: &Facts, names: &mut StandIns) {
 /// Replaces a thread's name unless it is the subject's program, a common one, or a kernel
 /// thread.
 fn task_name(task: &mut Task, program: Option<&str>, names: &mut StandIns) {
-    let comm = task.comm.as_str();
+    let is_kernel = task.ppid == KTHREADD || task.pid == KTHREADD;
+    comm(&mut task.comm, is_kernel, program, names);
+}
+
+/// As [`task_name`], for a thread or process that may be the kernel's.
+fn comm(comm: &mut String, is_kernel: bool, program: Option<&str>, names: &mut StandIns) {
     let is_subject = program.is_some_and(|program| {
-        program == comm || (comm.len() == COMM_BYTES && program.starts_with(comm))
+        program == comm || (comm.len() == COMM_BYTES && program.starts_with(&*comm))
     });
-    let is_kernel = (task.ppid == KTHREADD || task.pid == KTHREADD)
-        && KERNEL_THREADS.iter().any(|start| comm.starts_with(start));
-    if !is_subject && !is_kernel && !PLAIN_PROGRAMS.contains(comm) {
-        names.replace("task-", &mut task.comm);
+    let is_plain_kernel = is_kernel && KERNEL_THREADS.iter().any(|start| comm.starts_with(start));
+    if !is_subject && !is_plain_kernel && !PLAIN_PROGRAMS.contains(comm) {
+        names.replace("task-", comm);
     }
 }
 
@@ -206,7 +213,8 @@ mod tests {
     use super::*;
     use crate::export::{Exporter, Json};
     use model::recording::{
-        DeviceFacts, Ending, GroupFacts, MountFacts, RecordingOutcome, Schema, Series, SourceState,
+        DeviceFacts, Ending, FileIdentity, GroupFacts, MountFacts, Process, RecordingOutcome,
+        Schema, Series, SourceState, Who,
     };
 
     /// Everything that must not be found in a redacted recording.
@@ -253,6 +261,35 @@ mod tests {
         }
     }
 
+    fn private_who() -> Who {
+        let process = |id, name: &str, group: &str, user| Process {
+            id,
+            name: text(name),
+            group: text(group),
+            user,
+            is_kernel: name.contains("worker/"),
+            ..Process::default()
+        };
+        let file =
+            |id, path: &str| FileIdentity { id, path: Some(text(path)), ..FileIdentity::default() };
+        Who {
+            processes: vec![
+                process(0, "rsync", "/acme.slice/payroll", 70_123),
+                process(1, "payroll-worker", "/system.slice/ledger.service", 70_123),
+                process(2, "payroll-worker", "", 1_004),
+                process(3, "kworker/u8:2", "/", 0),
+                process(4, "kdm-worker/vault", "/", 0),
+                process(5, "others", "", 65_534),
+            ],
+            files: vec![
+                file(0, "/srv/acme"),
+                file(1, "/home/alice/ledger.db"),
+                file(2, "/srv/acme"),
+            ],
+            ..Who::default()
+        }
+    }
+
     fn private_recording() -> Recording {
         let series = |name: &str, source: &str| Series {
             schema: Schema { name: text(name), source: text(source), ..Default::default() },
@@ -288,6 +325,7 @@ mod tests {
                 task("kworker/0:1", 2),
                 task("kworker/alice", 9),
             ],
+            who: private_who(),
             outcome: Some(RecordingOutcome {
                 ending: Ending::Killed {
                     signal: 9,
@@ -341,6 +379,41 @@ mod tests {
         assert_eq!(facts.mounts[0].point, "/");
         assert_ne!(facts.mounts[1].point, facts.mounts[2].point);
         assert_eq!(recording.spans[0].text, "mark-1");
+    }
+
+    #[test]
+    fn who_did_it_has_stand_ins() {
+        let mut recording = private_recording();
+        redact(&mut recording);
+        let Recording { facts, who, tasks, .. } = &recording;
+        let names: Vec<&str> = who.processes.iter().map(|it| it.name.as_str()).collect();
+        let thread = tasks[1].comm.as_str();
+        assert_eq!(names, ["rsync", thread, thread, "kworker/u8:2", "task-3", "others"]);
+        let own = facts.groups[0].paths["memory"].as_str();
+        let groups: Vec<&str> = who.processes.iter().map(|it| it.group.as_str()).collect();
+        assert_eq!(groups[..5], [own, "/group-2", "", "/", "/"]);
+        let users: Vec<u32> = who.processes.iter().map(|process| process.user).collect();
+        assert_eq!(users, [1000, 1000, 1001, 0, 0, 65_534]);
+        let paths: Vec<_> = who.files.iter().map(|file| file.path.as_deref().unwrap()).collect();
+        assert_eq!((paths[0], paths[2]), (facts.mounts[1].point.as_str(), paths[0]));
+        assert_ne!(paths[0], paths[1]);
+    }
+
+    /// A desktop has thousands of files, and the recorder's texts must stay readable.
+    #[test]
+    fn many_files_do_not_remove_the_texts() {
+        let mut recording = private_recording();
+        recording.who.files = (0..20_000)
+            .map(|id| FileIdentity {
+                id,
+                path: Some(format!("/srv/vault/photo-{id}")),
+                ..FileIdentity::default()
+            })
+            .collect();
+        recording.damage = vec![text("/srv/vault/photo-19999 and 5 processes are gone")];
+        redact(&mut recording);
+        assert!(recording.damage[0].ends_with("and 5 processes are gone"));
+        assert!(!format!("{recording:?}").contains("photo"));
     }
 
     /// A version 1 host mounts its groups below a tmpfs, which is not secret.

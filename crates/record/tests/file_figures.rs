@@ -7,7 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test program")]
 
-use model::recording::{Facts, Recording, RecordingOutcome, SeriesKind, Tick};
+use model::recording::{Facts, ProcessFigure, Recording, RecordingOutcome, SeriesKind, Tick};
 use record::{Registry, Row, file};
 use std::io::Cursor;
 use std::time::{Duration, Instant};
@@ -47,32 +47,43 @@ fn bytes_of_a_sample() {
     println!("each other sample: {:.1} bytes", rest as f64 / rows as f64);
 }
 
-/// Ten minutes of a made desktop: ten rows a sample, of all once a second, programs that start.
+/// Ten minutes of a made desktop: ten rows a sample, of all once a second, programs that start;
+/// times to the nanosecond, and in whole microseconds whose rest is in the next row.
 #[test]
 #[ignore = "a measurement"]
 fn bytes_of_who_did_it() {
     const SAMPLES: u64 = 6_000;
-    let mut made = testkit::MadeWho::new(1);
-    let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
-    let mut random = testkit::Random(1);
-    let (mut rows, mut figures) = (0, 0);
-    for number in 0..SAMPLES {
-        let due_ns = number * PERIOD.as_nanos() as u64;
-        let tick = Tick { due_ns, at_ns: due_ns + random.below(200_000) };
-        let news = made.sample(tick.at_ns);
-        rows += news.rows.len();
-        let all = news.rows.iter().flat_map(|row| row.figures);
-        figures += all.filter(|figure| *figure != 0).count();
-        writer.who(&news).unwrap();
-        writer.sample(tick, &[], &Row::default()).unwrap();
+    for unit_ns in [1, 1_000] {
+        let mut made = testkit::MadeWho::new(1);
+        let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+        let (mut random, mut rests) = (testkit::Random(1), std::collections::HashMap::new());
+        let (mut rows, mut figures) = (0, 0);
+        for number in 0..SAMPLES {
+            let due_ns = number * PERIOD.as_nanos() as u64;
+            let tick = Tick { due_ns, at_ns: due_ns + random.below(200_000) };
+            let mut news = made.sample(tick.at_ns);
+            for row in &mut news.rows {
+                for figure in ProcessFigure::ALL.iter().filter(|figure| figure.unit() == "ns") {
+                    let rest: &mut u64 = rests.entry((row.process, *figure)).or_default();
+                    let used_ns = row.get(*figure) + *rest;
+                    *rest = used_ns % unit_ns;
+                    row.figures[*figure as usize] = used_ns - *rest;
+                }
+            }
+            rows += news.rows.len();
+            let all = news.rows.iter().flat_map(|row| row.figures);
+            figures += all.filter(|figure| *figure != 0).count();
+            writer.who(&news).unwrap();
+            writer.sample(tick, &[], &Row::default()).unwrap();
+        }
+        let bytes = writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap();
+        let of_sample = |count: usize| count as f64 / SAMPLES as f64;
+        println!("{:.1} rows a sample, {:.1} figures", of_sample(rows), of_sample(figures));
+        println!("in {unit_ns} ns: {:.1} bytes a sample", of_sample(bytes.len()));
+        let start = Instant::now();
+        let read = file::read(&bytes[..]).unwrap();
+        println!("{} rows read in {:?}", read.who.rows.len(), start.elapsed());
     }
-    let bytes = writer.finish(&Facts::default(), &RecordingOutcome::default()).unwrap();
-    let of_sample = |count: usize| count as f64 / SAMPLES as f64;
-    println!("{:.1} rows a sample, {:.1} figures", of_sample(rows), of_sample(figures));
-    println!("each sample: {:.1} bytes", of_sample(bytes.len()));
-    let start = Instant::now();
-    let read = file::read(&bytes[..]).unwrap();
-    println!("{} rows read in {:?}", read.who.rows.len(), start.elapsed());
 }
 
 /// Reads what the recorder reads, with the names it uses or nearly so.

@@ -1,20 +1,25 @@
 //! Files that were made to harm: the seeds of the fuzz target, changed in many ways
-//! with their checksums made right again, and files that promise more than they hold.
+//! with their checksums made right again, and files that promise more than they hold. Seeds hold
+//! every kind of chunk, what processes used as well.
 //!
 //! Nothing may panic, and what is read stays within the limits. With `TERRACE_SEEDS` set to
 //! a directory the seeds are written there for the fuzzer.
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use model::recording::{Facts, Recording, RecordingOutcome, SeriesKind, Span, Task, Tick};
+use model::recording::{
+    Facts, Process, ProcessRow, Recording, RecordingOutcome, SeriesKind, Span, Task, Tick, Who,
+};
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto};
 use record::file;
 use record::{ABSENT, Registry, Row, redact};
-use testkit::Random;
+use testkit::{MadeWho, Random};
 
 const FILE_HEADER: usize = 16;
 const HEADER: usize = 32;
 const SAMPLES: u8 = 3;
+const IDENTITIES: u8 = 8;
+const GROWTHS: u8 = 9;
 
 /// A recording with every kind of chunk and every code of a column.
 fn packed(rows: u64, columns: u32) -> Vec<u8> {
@@ -25,6 +30,7 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
     let mut random = Random(3);
     let mut row = Row::default();
     let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let mut made = MadeWho::new(rows);
     for number in 0..rows {
         for column in 0..columns {
             match column % 4 {
@@ -38,6 +44,9 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
         let due_ns = number * 100_000_000;
         let at_ns = due_ns + random.below(1 << 20);
         let tick = Tick { due_ns, at_ns };
+        if number < 12 {
+            writer.who(&made.sample(at_ns)).unwrap();
+        }
         writer.sample(tick, registry.schemas(), &row).unwrap();
     }
     let span = Span { kind: "mark".to_owned(), text: "half".to_owned(), start_ns: 1, end_ns: 2 };
@@ -140,6 +149,82 @@ fn change(file: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
+/// What every user of rows may rely on.
+fn check_who(who: &Who) {
+    assert!((0..).zip(&who.processes).all(|(id, process)| process.id == id));
+    assert!((0..).zip(&who.files).all(|(id, file)| file.id == id));
+    let is_process = |id: u32| (id as usize) < who.processes.len();
+    let is_row = |row: &ProcessRow| is_process(row.process) && row.from_ns <= row.to_ns;
+    assert!(who.rows.iter().all(is_row));
+    assert!(who.rows.is_sorted_by_key(|row| row.to_ns));
+    for row in &who.file_rows {
+        assert!(is_process(row.process) && (row.file as usize) < who.files.len());
+        assert!(row.from_ns <= row.to_ns);
+    }
+    assert!(who.file_rows.is_sorted_by_key(|row| row.to_ns));
+}
+
+/// Each byte of the two chunks is changed, so that every field of them is wrong once.
+#[test]
+fn every_changed_byte_of_who_is_damage_or_another_number() {
+    let seed = unpacked(&packed(3, 0));
+    let whole = file::read(&seed[..]).unwrap();
+    assert!(whole.who.rows.len() >= 30);
+    let (mut damaged, mut other) = (0, 0);
+    for at in chunks(&seed).into_iter().filter(|at| matches!(seed[*at], IDENTITIES | GROWTHS)) {
+        let end = at + HEADER + number(&seed[at + 4..]);
+        for index in at + HEADER..end {
+            for value in [0, 1, 0x7f, 0x80, 0xff, seed[index] ^ 0x10] {
+                let mut changed = seed.clone();
+                changed[index] = value;
+                file::reseal(&mut changed);
+                let read = file::read(&changed[..]).unwrap();
+                check_who(&read.who);
+                damaged += usize::from(!read.damage.is_empty());
+                other += usize::from(read.damage.is_empty() && read.who != whole.who);
+            }
+        }
+    }
+    assert!(damaged > 500 && other > 500, "{damaged} {other}");
+}
+
+#[test]
+fn numbers_alone_take_no_memory_and_no_time() {
+    // 131,072 instants, and no byte of them; as many groups, columns, rows, identities as fit.
+    let most = [0xff; 9];
+    for payload in [&[0x80, 0x80, 8][..], &[0x80, 0x80, 9], &most, &[0, 14, 0x80, 0x80, 2, 0x80]] {
+        let file = one_chunk(GROWTHS, false, payload.len() as u32, payload);
+        assert!(file::read(&file[..]).unwrap().damage[0].contains("makes no sense"));
+    }
+    for payload in [&[0, 0xff, 0xff, 0xff, 0xff, 7][..], &most, &[1, 0xff]] {
+        let file = one_chunk(IDENTITIES, false, payload.len() as u32, payload);
+        assert!(file::read(&file[..]).unwrap().damage[0].contains("makes no sense"));
+    }
+    // A process that is not the next one; rows of a process that is not there.
+    let file = one_chunk(IDENTITIES, false, 10, &[1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(file::read(&file[..]).unwrap().damage[0].contains("out of order"));
+    let rows = [1, 0, 14, 1, 1, 0, 0, 1, 0, 1, 0, 4, 0, 0];
+    let file = one_chunk(GROWTHS, false, rows.len() as u32, &rows);
+    let damage = file::read(&file[..]).unwrap().damage;
+    assert!(damage[0].contains("not there"), "{damage:?}");
+}
+
+/// 16 MiB of the smallest identities, from some kilobytes: no more are kept than fit.
+#[test]
+fn identities_without_number_are_bounded() {
+    let count = 2_000_000_u32;
+    let mut raw = vec![0, 0x80, 0x89, 0x7a];
+    raw.extend(std::iter::repeat_n([2, 0, 0, 2, 0, 0, 0], count as usize).flatten());
+    raw.extend([0, 0]);
+    let packed = zstd::bulk::compress(&raw, 3).unwrap();
+    let file = one_chunk(IDENTITIES, true, raw.len() as u32, &packed);
+    let recording = file::read(&file[..]).unwrap();
+    assert_eq!(recording.damage.len(), 2, "{:?}", recording.damage);
+    assert!(recording.damage[0].contains("processes are counted as others"));
+    let kept_bytes = (recording.who.processes.len() - 1) * size_of::<Process>();
+    assert!(kept_bytes <= file::MAX_BYTES / 3, "{kept_bytes}");
+}
+
 #[test]
 fn changed_seeds_never_panic() {
     let seeds = seeds();
@@ -151,7 +236,7 @@ fn changed_seeds_never_panic() {
         }
     }
     let mut random = Random(42);
-    let (mut read, mut damaged) = (0, 0);
+    let (mut read, mut damaged, mut with_who) = (0, 0, 0);
     for seed in &seeds {
         assert_eq!(use_it(seed).unwrap().damage, Vec::<String>::new());
         for _ in 0..500 {
@@ -167,11 +252,14 @@ fn changed_seeds_never_panic() {
                 let samples = recording.ticks.len() as u32;
                 let mut steps = recording.series.iter().flat_map(|series| &series.steps);
                 assert!(steps.all(|step| step.sample < samples));
+                check_who(&recording.who);
+                with_who += usize::from(!recording.who.rows.is_empty());
             }
         }
     }
     // Both must happen, or the changes test nothing.
     assert!(read > 500 && damaged > 50, "{read} read, {damaged} damaged");
+    assert!(with_who > 100, "{with_who}");
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use model::recording::{
-    Ending, Facts, GroupFacts, Recording, RecordingOutcome, Schema, Series, SourceState, Span,
-    Subject, Task,
+    Ending, Facts, FileIdentity, GroupFacts, Process, Recording, RecordingOutcome, Schema, Series,
+    SourceState, Span, Subject, Task, Who,
 };
 use proptest::prelude::*;
 
@@ -72,6 +72,27 @@ fn span(kind: &str, text: String) -> Span {
     Span { kind: kind.to_owned(), text, start_ns: 0, end_ns: 0 }
 }
 
+/// Processes and files of these names; the second of each is the first again.
+fn who(names: &[String]) -> Who {
+    let [user, word, group, host] = names else {
+        panic!("four names");
+    };
+    let process = |id, user| Process {
+        id,
+        user,
+        name: word.clone(),
+        group: format!("/{group}/{word}"),
+        ..Process::default()
+    };
+    let path = Some(format!("/home/{user}/{word}/{host}"));
+    let file = |id| FileIdentity { id, path: path.clone(), ..FileIdentity::default() };
+    Who {
+        processes: vec![process(0, 54_321), process(1, 54_321)],
+        files: vec![file(0), file(1)],
+        ..Who::default()
+    }
+}
+
 /// A recording in which these names stand wherever one can.
 fn recording(names: &[String]) -> Recording {
     let [user, word, group, host] = names else {
@@ -107,6 +128,7 @@ fn recording(names: &[String]) -> Recording {
         series: all,
         spans,
         tasks: vec![Task { comm: word.clone(), ..Task::default() }],
+        who: who(names),
         outcome: Some(RecordingOutcome {
             ending: Ending::Killed {
                 signal: 9,
@@ -138,6 +160,12 @@ proptest! {
         prop_assert_eq!(source, &format!("/sys/fs/cgroup/memory{group}/memory.stat"));
         let source = &redacted.series[SERIES.len() + 1].schema.source;
         prop_assert!(source.ends_with("/memory.events"), "{}", source);
+        let Who { processes, files, .. } = &redacted.who;
+        prop_assert_eq!(&processes[0].group, &group);
+        prop_assert_eq!(Process { id: 1, ..processes[0].clone() }, processes[1].clone());
+        prop_assert_ne!(processes[0].user, 54_321);
+        prop_assert_eq!(&files[0].path, &files[1].path);
+        prop_assert!(files[0].path.as_ref().unwrap().starts_with("/path-"));
         let sentences: Vec<&str> = redacted.spans[2..].iter().map(|span| span.text.as_str()).collect();
         prop_assert_eq!(sentences, SENTENCES);
         prop_assert_eq!(&redacted.facts.settings["thp"], "always [madvise] never");

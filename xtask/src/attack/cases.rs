@@ -58,6 +58,8 @@ pub(super) const CASES: &[Case] = &[
         http::refused_connections),
     alone("l3-small-file-much-memory", "a recording of 65 KB that unpacks to 64 Mi changes",
         memory::changes),
+    alone("l3-small-file-many-rows", "a recording that unpacks to two million rows of processes",
+        memory::growths),
     alone("l4-redaction-time", "4,090 words to redact in 1 MiB of text", memory::redaction),
     case("l5-dead-fuse", "a file of a dead FUSE server is held open", files::dead_fuse),
     case("l6-special-files", "pipes, devices, directories and loops of links as input",

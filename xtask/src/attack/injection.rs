@@ -17,6 +17,7 @@ use super::stage::{
     words,
 };
 use super::trec::{self, Chunk};
+use super::who;
 use crate::process::{self, Ended, Running};
 
 /// ESC, BEL, CR, C1, right-to-left and line separator: each does something to some terminal.
@@ -80,6 +81,9 @@ fn recording(chunks: &[Chunk], reach: Reach) -> Vec<u8> {
         .collect();
     let mut changed: Vec<Chunk> = chunks.iter().map(|chunk| poisoned_chunk(chunk, reach)).collect();
     changed.insert(1.min(changed.len()), Chunk::lines(trec::SPANS, &spans));
+    // The last chunk is the outcome, which ends a recording.
+    let end = changed.len().saturating_sub(1);
+    changed.splice(end..end, who::named(&marker()));
     trec::file(&changed)
 }
 

@@ -16,6 +16,7 @@ use super::judge::{self, Expected, Form, TIME_LIMIT, within};
 use super::snapshot;
 use super::stage::{AttackStage, Held, PATIENCE, Stop, bad, ensure, shown, text, words};
 use super::trec::{self, Chunk};
+use super::who;
 use crate::process::{self, Limits, Running};
 
 /// Columns and rows of the widest chunk of samples that a reader takes.
@@ -23,6 +24,8 @@ const COLUMNS: usize = 32_768;
 const ROWS: usize = 100;
 /// So many of them are more changes than a reader takes.
 const CHUNKS: usize = 21;
+/// So many chunks of the most rows.
+const GROWTHS: usize = 60;
 /// What the documentation grants to `explain`, and some for the program itself.
 const EXPLAIN_BYTES: u64 = 1 << 30;
 /// More than any reading of a recording takes in a debug build on a loaded machine.
@@ -48,7 +51,7 @@ fn frame(stage: &AttackStage) -> Result<(Value, Chunk, Chunk), Stop> {
 pub(super) fn changes(stage: &AttackStage) -> Held {
     let directory = stage.scratch("changes")?;
     let (facts, _, outcome) = frame(stage)?;
-    let mut bytes = trec::header(1, 1);
+    let mut bytes = trec::header(1, 2);
     let mut add = |chunk: &Chunk| bytes.extend(trec::encode(chunk, Some(19)));
     add(&Chunk::lines(trec::FACTS, &[facts]));
     let series = |id: usize| json!({"id": id, "name": format!("s{id}"), "unit": "ns", "kind": "counter", "source": "x", "refresh_ns": null});
@@ -78,6 +81,42 @@ fn dense() -> Vec<u8> {
     column.extend(vec![2; ROWS]);
     bytes.extend(column.repeat(COLUMNS));
     bytes
+}
+
+/// A small file that holds two million rows of processes without a name.
+pub(super) fn growths(stage: &AttackStage) -> Held {
+    let directory = stage.scratch("growths")?;
+    let (facts, schema, outcome) = frame(stage)?;
+    let mut bytes = trec::header(1, 2);
+    let [identities, growths] = who::most();
+    for chunk in [Chunk::lines(trec::FACTS, &[facts]), schema, identities] {
+        bytes.extend(trec::encode(&chunk, Some(19)));
+    }
+    let rows = trec::encode(&growths, Some(19));
+    (0..GROWTHS).for_each(|_| bytes.extend(&rows));
+    bytes.extend(trec::encode(&outcome, Some(19)));
+    let [file, out] = ["growths.trec", "out"].map(|name| directory.join(name));
+    std::fs::write(&file, &bytes)?;
+    ensure(bytes.len() < 4 << 20, || format!("{} bytes", bytes.len()))?;
+    let path = text(&file);
+    let export = |to| words(["export", "--to", to, "--no-redact", "-o", text(&out), path]);
+    for arguments in [words(["explain", path]), export("perfetto"), export("json")] {
+        let limits = Limits { time: READ_LIMIT, memory_bytes: Some(EXPLAIN_BYTES) };
+        hold(stage, &arguments, limits)?;
+    }
+    let json = std::fs::read_to_string(&out)?;
+    let has_rows = json.contains("\"rows\":[{\"process\":");
+    ensure(has_rows, || "the reader believed none of the rows".to_owned())?;
+    // What other cases put into recordings is believed as well.
+    let [identities, growths] = who::named("x");
+    std::fs::write(&file, trec::file(&[identities, growths, outcome]))?;
+    hold(stage, &export("json"), within(PATIENCE))?;
+    let json = std::fs::read_to_string(&out)?;
+    let is_whole =
+        ["\"/srv/filex\"", "\"written_bytes\":1073741824", "\"evicted_bytes\":1073741824"]
+            .iter()
+            .all(|part| json.contains(part));
+    ensure(is_whole, || format!("not all of {json}"))
 }
 
 /// L4: every word of a long command line was looked for at every letter of a text.

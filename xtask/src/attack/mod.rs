@@ -37,6 +37,7 @@ mod stage;
 mod status;
 mod survey;
 mod trec;
+mod who;
 
 use cases::{CASES, Case};
 pub use options::AttackOptions;

@@ -1,5 +1,5 @@
-//! Mutants of recordings and of rings: chunks, JSON, columns and bytes, with the checksums made
-//! right again, so that what is behind the checksum is reached.
+//! Mutants of recordings and of rings: chunks, JSON, columns, processes and bytes, with the
+//! checksums made right again, so that what is behind the checksum is reached.
 //!
 //! Each mutant is one call of a command that reads recordings: `explain`, `export`, `view --html`,
 //! `compare` or `proof`. A ring is a directory of such files under the names of segments.
@@ -15,6 +15,7 @@ use super::judge::Form;
 use super::mutate::{self, EXTREMES, chance, pick, place};
 use super::stage::{AttackStage, Held, text, words};
 use super::trec::{self, Chunk};
+use super::who;
 
 /// The kinds of spans that the reader knows, and one that it does not.
 const SPAN_KINDS: &[&str] = &[
@@ -112,6 +113,10 @@ fn mutant(stage: &AttackStage, random: &mut Random) -> Vec<u8> {
     if chance(random, 6) {
         chunks.extend(pick(random, &stage.chunks).iter().cloned());
     }
+    if chance(random, 40) {
+        let at = place(random, chunks.len());
+        chunks.splice(at..at, who::chunks(random));
+    }
     for _ in 0..*pick(random, &[1, 1, 2, 3]) {
         change(random, &mut chunks);
     }
@@ -122,7 +127,7 @@ fn mutant(stage: &AttackStage, random: &mut Random) -> Vec<u8> {
     let mut bytes = if chance(random, 2) {
         trec::header(*pick(random, &[0, 1, 2, 65535]), random.below(65536) as u16)
     } else {
-        trec::header(1, 1)
+        trec::header(1, 2)
     };
     for chunk in &chunks {
         let level = chance(random, 80).then_some(3);
@@ -148,7 +153,7 @@ fn change(random: &mut Random, chunks: &mut Vec<Chunk>) {
             let copy = chunks[at].clone();
             chunks.insert(place(random, chunks.len()), copy);
         }
-        2 => chunks[at].kind = *pick(random, &[1, 2, 3, 4, 5, 6, 7, 8, 0, 255]),
+        2 => chunks[at].kind = *pick(random, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 255]),
         3 | 4 => {
             chunks[at].first_ns = *pick(random, EXTREMES);
             chunks[at].last_ns = *pick(random, EXTREMES);

@@ -11,6 +11,8 @@ pub(super) const SAMPLES: u8 = 3;
 pub(super) const SPANS: u8 = 4;
 pub(super) const TASKS: u8 = 5;
 pub(super) const OUTCOME: u8 = 6;
+pub(super) const IDENTITIES: u8 = 8;
+pub(super) const GROWTHS: u8 = 9;
 
 const MAGIC: &[u8] = b"\x89TREC\r\n\x1a";
 const HEADER_BYTES: usize = 16;
@@ -79,7 +81,7 @@ pub(super) fn encode(chunk: &Chunk, level: Option<i32>) -> Vec<u8> {
 
 /// A whole file of these chunks.
 pub(super) fn file(chunks: &[Chunk]) -> Vec<u8> {
-    let mut bytes = header(1, 1);
+    let mut bytes = header(1, 2);
     for chunk in chunks {
         bytes.extend(encode(chunk, Some(3)));
     }

@@ -175,7 +175,7 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::Registry;
-    use model::recording::SeriesKind;
+    use model::recording::{Process, ProcessRow, SeriesKind};
 
     /// A recording with a sample every second: one series that counts, one that stands still,
     /// one that appears at 50.
@@ -183,6 +183,7 @@ mod tests {
         let mut sink = RecentSink::new(keep);
         let mut registry = Registry::new();
         let mut row = Row::default();
+        let mut made = testkit::MadeWho::new(6);
         for number in 0..samples {
             let at_ns = number * 1_000_000_000;
             let named = |registry: &mut Registry, name: &str| {
@@ -194,6 +195,7 @@ mod tests {
                 row.count(named(&mut registry, "appears"), number);
             }
             let tick = Tick { due_ns: at_ns, at_ns };
+            sink.who(&made.sample(at_ns)).unwrap();
             sink.sample(tick, registry.schemas(), &row).unwrap();
             let mark = Span {
                 kind: "mark".to_owned(),
@@ -225,13 +227,23 @@ mod tests {
             }
             assert!(recent.steps.len() <= kept);
         }
+        let since_ns = recent.ticks[0].at_ns;
+        let of_that_time = whole.who.rows.iter().filter(|row| row.to_ns > since_ns);
+        let named = |who: &Who, row: &ProcessRow| {
+            let process = who.processes[row.process as usize].clone();
+            (Process { id: 0, ..process }, ProcessRow { process: 0, ..*row })
+        };
+        let of_whole: Vec<_> = of_that_time.map(|row| named(&whole.who, row)).collect();
+        let of_recent: Vec<_> = recent.who.rows.iter().map(|row| named(&recent.who, row)).collect();
+        assert_eq!(of_recent, of_whole);
+        assert!(recent.who.processes.len() < whole.who.processes.len());
         // Of one that stands still no more than its value is kept.
         assert_eq!(recent.series[1].steps.len(), 1);
     }
 
     #[test]
     fn bytes_are_bounded_whatever_the_time() {
-        let keep = Keep { bytes: 8 << 10, ..HOUR };
+        let keep = Keep { bytes: 100 << 10, ..HOUR };
         for samples in [1, 2, 10, 1_000] {
             let recent = after(samples, keep);
             let shared = Recent { recording: recent, ..Recent::new(keep) };

@@ -1,10 +1,13 @@
 //! A recording as a trace of Perfetto: one counter track for each series, below a track for each
-//! group of them, and a slice for each mark or interval.
+//! group of them, the same for the first processes of each figure, and a slice for each mark or
+//! interval.
 //!
 //! The trace is a stream of protocol-buffer packets. The five messages that are needed are written
 //! here, with the numbers of `protos/perfetto/trace`. Counters are written as they were read; the
 //! trace viewer can draw their rate. The format has no event for a value that goes away: the track
 //! keeps its last one.
+
+mod who;
 
 use super::{Exporter, finish};
 use crate::Result;
@@ -81,7 +84,7 @@ fn write(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
             put(packet)?;
         }
     }
-    Ok(())
+    who::write(&recording.who, put)
 }
 
 /// The descriptions of all tracks.
@@ -187,7 +190,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{Schema, Tick};
+    use model::recording::{Process, ProcessFigure, ProcessRow, Schema, Tick, Who};
 
     /// A protocol buffer read back: field, then its number or its bytes.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
@@ -274,5 +277,47 @@ mod tests {
             .map(|(at, event)| (*at, event[0].1))
             .collect();
         assert_eq!(slices, [(2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn the_first_processes_of_each_figure_have_a_counter() {
+        let process = |id, pid| Process { id, pid, name: "cc1".to_owned(), ..Process::default() };
+        let row = |process: u32, from_ns, to_ns, cpu| {
+            let mut row = ProcessRow { process, from_ns, to_ns, ..ProcessRow::default() };
+            row.figures[ProcessFigure::Cpu as usize] = cpu;
+            row
+        };
+        let mut who = Who {
+            processes: (0..12).map(|id| process(id, id)).collect(),
+            rows: (0..12).map(|id| row(id, 0, 10, u64::from(id))).collect(),
+            ..Who::default()
+        };
+        who.rows.extend([row(11, 10, 20, 5), row(11, 30, 40, 7)]);
+        let recording = Recording { who, ..Recording::default() };
+        let mut bytes = Vec::new();
+        Perfetto.export(&recording, &mut bytes).unwrap();
+        let packets: Vec<_> =
+            fields(&bytes).into_iter().map(|(_, _, packet)| fields(&packet)).collect();
+        let described: Vec<_> = packets
+            .iter()
+            .filter_map(|packet| packet.iter().find(|(field, ..)| *field == 60))
+            .map(|(_, _, descriptor)| fields(descriptor))
+            .collect();
+        // Marks, the figure, ten processes; not the one with the least, nor the one with nothing.
+        assert_eq!(described.len(), 12);
+        assert_eq!(
+            (&*described[1][1].2, &*described[2][1].2),
+            (&b"processes.cpu"[..], &b"cc1 (11)"[..])
+        );
+        assert_eq!(described[2][2].1, described[1][0].1, "its parent");
+        let track = described[2][0].1;
+        let values: Vec<(u64, u64)> = packets
+            .iter()
+            .filter(|packet| packet[0].0 == 8)
+            .map(|packet| (packet[0].1, fields(&packet[2].2)))
+            .filter(|(_, event)| event[1].1 == track)
+            .map(|(at, event)| (at, event[2].1))
+            .collect();
+        assert_eq!(values, [(0, 0), (10, 11), (20, 16), (30, 16), (40, 23)]);
     }
 }

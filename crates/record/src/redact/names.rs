@@ -24,8 +24,8 @@ const SHORTEST_SECRET: usize = 3;
 /// hostile recording's time. A recorder's text is removed whole then.
 const MAX_SECRETS: usize = 4096;
 
-/// Of those, how many may be names of threads and marks: a build has thousands, and the
-/// recorder's texts name none.
+/// Of those, how many may be names of threads and marks, or of a long list: a build has thousands,
+/// and the recorder's texts name none.
 const MAX_NAMES: usize = 1024;
 
 /// The most stand-ins; what comes after them has the number 0 of its class, equal or not.
@@ -47,6 +47,8 @@ pub(super) struct StandIns {
     counts: HashMap<&'static str, usize>,
     /// What is not looked for: our own words.
     vocabulary: Vocabulary,
+    /// Whether what is replaced now is of a list of any length.
+    is_listing: bool,
     /// How many of all that was replaced are long enough to be looked for.
     secrets: usize,
     /// Those that are not in the search yet.
@@ -73,13 +75,19 @@ impl StandIns {
         *count += 1;
         let stand_in = format!("{class}{count}");
         self.stand_ins.insert(key, stand_in.clone());
-        let is_common = COMMON_CLASSES.contains(&class) && self.secrets >= MAX_NAMES;
+        let is_common =
+            (self.is_listing || COMMON_CLASSES.contains(&class)) && self.secrets >= MAX_NAMES;
         let is_looked_for = text.len() >= SHORTEST_SECRET && !self.is_ours(class, text);
         if is_looked_for && !is_common && self.secrets <= MAX_SECRETS {
             self.secrets += 1;
             self.pending.push((text.to_owned(), stand_in.clone()));
         }
         stand_in
+    }
+
+    /// What is replaced from now on is of a list of any length, of which texts quote little.
+    pub(super) fn begin_listing(&mut self) {
+        self.is_listing = true;
     }
 
     /// Whether this text in the recorder's sentences reveals nothing: it is one of the recorder's

@@ -319,3 +319,187 @@ fn least_kept<T>(rows: &[T], bytes: usize, weight: impl Fn(&T) -> u64) -> u64 {
     let (_, last_gone, _) = weights.select_nth_unstable(gone - 1);
     last_gone.saturating_add(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use testkit::{MadeWho, Random};
+
+    const SAMPLE_NS: u64 = 100_000_000;
+
+    /// Sums over all processes: figures, then bytes of files.
+    fn totals(who: &Who) -> Vec<u128> {
+        let mut totals = vec![0; ProcessFigure::COUNT + 4];
+        for row in &who.rows {
+            for (sum, figure) in totals.iter_mut().zip(row.figures) {
+                *sum += u128::from(figure);
+            }
+        }
+        for row in &who.file_rows {
+            let of_row =
+                [row.added_bytes, row.refaulted_bytes, row.dirtied_bytes, row.evicted_bytes];
+            for (sum, bytes) in totals[ProcessFigure::COUNT..].iter_mut().zip(of_row) {
+                *sum += u128::from(bytes);
+            }
+        }
+        totals
+    }
+
+    /// Of each process its figures, its last memory, and how many ended in it.
+    fn by_process(who: &Who) -> HashMap<u32, ([u64; ProcessFigure::COUNT], u64, bool)> {
+        let mut all: HashMap<u32, ([u64; ProcessFigure::COUNT], u64, bool)> = HashMap::new();
+        for row in &who.rows {
+            let of = all.entry(row.process).or_default();
+            for (sum, figure) in of.0.iter_mut().zip(row.figures) {
+                *sum += figure;
+            }
+            (of.1, of.2) = (row.memory_bytes, of.2 | row.has_ended);
+        }
+        all
+    }
+
+    /// A store that got a made desktop, sample after sample, and all that it got.
+    fn stored(limit: usize, samples: u64) -> (WhoStore, Who, Who) {
+        let (mut store, mut kept, mut whole) =
+            (WhoStore::new(limit), Who::default(), Who::default());
+        let mut budget = Budget::new(1 << 30);
+        let mut made = MadeWho::new(5);
+        for number in 0..samples {
+            let news = made.sample(number * SAMPLE_NS);
+            for process in &news.processes {
+                store.keep_process(&mut kept, &mut budget, 0, |id| Process {
+                    id,
+                    ..process.clone()
+                });
+            }
+            for file in &news.files {
+                store
+                    .keep_file(&mut kept, &mut budget, 0, |id| FileIdentity { id, ..file.clone() });
+            }
+            whole.rows.extend_from_slice(&news.rows);
+            whole.file_rows.extend_from_slice(&news.file_rows);
+            store.rows(&mut kept, news.rows, news.file_rows);
+            assert!(bytes_of_rows(&kept) <= limit, "sample {number}");
+        }
+        (store, kept, whole)
+    }
+
+    #[test]
+    fn rows_become_longer_and_nothing_else_is_lost() {
+        let (_, _, whole) = stored(usize::MAX, 3_000);
+        let all = bytes_of_rows(&whole);
+        for share in [2, 3, 10, 50] {
+            let (store, mut kept, _) = stored(all / share, 3_000);
+            // The newest rows are still as they came.
+            assert_eq!(kept.rows.last(), whole.rows.last());
+            assert_eq!(store.finish(&mut kept), Vec::<String>::new());
+            assert_eq!(by_process(&kept), by_process(&whole), "1 of {share}");
+            assert_eq!(totals(&kept), totals(&whole));
+            assert!(kept.rows.is_sorted_by_key(|row| row.to_ns));
+            assert!(kept.file_rows.is_sorted_by_key(|row| row.to_ns));
+            assert!(kept.rows.len() > whole.rows.len() / share / 8, "no shorter than needed");
+            let length_ns = |row: &ProcessRow| row.to_ns - row.from_ns;
+            let longest_ns = whole.rows.iter().map(length_ns).max().unwrap();
+            assert!(kept.rows.iter().all(|row| length_ns(row) < store.merged_ns + longest_ns));
+        }
+    }
+
+    #[test]
+    fn without_room_for_names_the_rows_are_counted_as_others() {
+        let (mut store, mut who) = (WhoStore::new(1 << 20), Who::default());
+        let mut budget = Budget::new(30 << 10);
+        for number in 0..200 {
+            let kept = store.keep_process(&mut who, &mut budget, 20, |id| Process {
+                id,
+                pid: number + 1,
+                ..Process::default()
+            });
+            if kept.is_none() {
+                store.other_process(&mut who);
+            }
+            let (process, _) = store.ids(number, 0);
+            let row = ProcessRow { process, to_ns: 5, figures: [1; 11], ..ProcessRow::default() };
+            store.rows(&mut who, vec![row], Vec::new());
+        }
+        let others = who.processes.last().unwrap();
+        assert!(is_others(others) && others.is_many && who.processes.len() < 150);
+        assert_eq!(totals(&who)[0], 200);
+        let of_others = who.rows.iter().filter(|row| row.process == others.id).count();
+        assert_eq!(of_others, 200 - (who.processes.len() - 1));
+        let said = store.finish(&mut who);
+        assert_eq!(
+            said,
+            [format!("{of_others} processes are counted as others: more than a reader takes")]
+        );
+    }
+
+    #[test]
+    fn of_more_processes_and_files_than_fit_the_smallest_are_others() {
+        let limit = 100 << 10;
+        let (mut store, mut who) = (WhoStore::new(limit), Who::default());
+        let mut budget = Budget::new(1 << 30);
+        let (mut random, mut whole) = (Random(9), Who::default());
+        for number in 0..5_000 {
+            let made = |id| Process { id, pid: number + 1, ..Process::default() };
+            store.keep_process(&mut who, &mut budget, 0, made);
+            let made = |id| FileIdentity { id, inode: 7, ..FileIdentity::default() };
+            store.keep_file(&mut who, &mut budget, 0, made);
+            let (process, file) = store.ids(number, number);
+            let from_ns = u64::from(number) * 1_000;
+            let mut row = ProcessRow { process, from_ns, to_ns: from_ns, ..ProcessRow::default() };
+            row.figures[0] = random.below(1 << 20);
+            if number == 50 {
+                row.figures[0] = 1 << 40;
+            }
+            let file_row = FileRow {
+                file,
+                process,
+                from_ns,
+                to_ns: from_ns,
+                added_bytes: random.below(1 << 20),
+                ..FileRow::default()
+            };
+            whole.rows.push(row);
+            whole.file_rows.push(file_row);
+            store.rows(&mut who, vec![row], vec![file_row]);
+            assert!(bytes_of_rows(&who) <= limit);
+        }
+        let large = who.rows.iter().find(|row| row.figures[0] >= 1 << 40).unwrap();
+        assert_eq!(who.processes[large.process as usize].pid, 51, "the largest keeps its name");
+        assert_eq!(totals(&who), totals(&whole));
+        assert_eq!(store.finish(&mut who).len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_keeps_every_sum(
+            rows in prop::collection::vec((0..4u32, 0..5_000u64, 0..900u64, 0..1_000u64), 0..60),
+            every_ns in 1..3_000u64,
+        ) {
+            let processes = (0..4).map(|id| Process { id, ..Process::default() }).collect();
+            let mut who = Who { processes, ..Who::default() };
+            let mut new: Vec<ProcessRow> = rows
+                .iter()
+                .map(|(process, to_ns, length, figure)| ProcessRow {
+                    process: *process,
+                    from_ns: to_ns.saturating_sub(*length),
+                    to_ns: *to_ns,
+                    figures: [*figure; ProcessFigure::COUNT],
+                    memory_bytes: *figure,
+                    ..ProcessRow::default()
+                })
+                .collect();
+            new.sort_by_key(|row| row.to_ns);
+            extend_in_order(&mut who.rows, new);
+            let before = who.clone();
+            merge(&mut who, every_ns);
+            prop_assert_eq!(by_process(&who), by_process(&before));
+            prop_assert!(who.rows.is_sorted_by_key(|row| row.to_ns));
+            let mut intervals: Vec<_> =
+                who.rows.iter().map(|row| (row.process, row.to_ns / every_ns)).collect();
+            intervals.sort_unstable();
+            prop_assert!(intervals.windows(2).all(|pair| pair[0] != pair[1]));
+        }
+    }
+}
