@@ -8,7 +8,7 @@
 
 #include "block.h"
 
-enum { NAMES = 8, NAME_BYTES = 32 };
+enum { NAMES = 7, NAME_BYTES = 48 };
 enum { FILE_TYPE = 0170000, BLOCK_DEVICE = 0060000 };
 enum { PAGE_BYTES = 4096 };
 

@@ -236,6 +236,13 @@ impl Tracer {
         }
     }
 
+    /// Forgets what single processes used until now: rows begin here.
+    pub fn restart_who(&mut self) {
+        if let Source::InKernel(programs) = &mut self.source {
+            programs.restart_who();
+        }
+    }
+
     /// Sets how many events are too many, where they are copied out of the kernel.
     pub fn set_limit(&mut self, limit: Limit) {
         if let Source::Ring(rings) = &mut self.source {

@@ -25,6 +25,16 @@ const LINK_CREATE: libc::c_long = 28;
 const ITER_CREATE: libc::c_long = 33;
 const TRACE_ITER: u32 = 28;
 
+/// The names of all programs in the kernel, cut after 15 bytes.
+///
+/// # Errors
+/// `Denied` without the right to ask.
+pub fn loaded() -> Result<Vec<String>> {
+    let name = |info: aya::programs::ProgramInfo| info.name_as_str().unwrap_or_default().to_owned();
+    let infos = aya::programs::loaded_programs().map(|info| info.map(name));
+    infos.collect::<std::result::Result<_, _>>().map_err(|error| failed(READ, &error))
+}
+
 /// What a program may be attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {

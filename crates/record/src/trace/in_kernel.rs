@@ -241,14 +241,24 @@ impl InKernel {
                 processes.take_short(&objects::short(key, value), caller_ns);
             });
             processes.set_others(self.sums.others());
-        }
-        processes.write(is_second, caller_ns, &mut who);
-        if is_second {
+            // Before the processes that have ended are forgotten.
             let files = &mut self.files;
             let _ = maps.files.drain(|key, value| files.take(key, value));
             self.files.write(processes, caller_ns, &mut who);
         }
+        processes.write(is_second, caller_ns, &mut who);
         Some(who)
+    }
+
+    /// Forgets what processes and files did until now: the recording begins here.
+    pub fn restart_who(&mut self) {
+        let others = self.sums.others();
+        if let Some(processes) = &mut self.processes {
+            processes.restart(others);
+        }
+        // What cannot be emptied is in the first rows.
+        let _ = self.maps.short.drain(|_, _| {});
+        let _ = self.maps.files.drain(|_, _| {});
     }
 
     /// From when on everything counts, on the clock of [`sys::clock`].

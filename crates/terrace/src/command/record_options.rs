@@ -11,6 +11,7 @@ use machine::Root;
 use record::capture::{BackgroundRecording, RecordOptions, Target};
 use record::trace::Family;
 use std::path::{Path, PathBuf};
+use sys::process::{Capability, has_capability};
 
 /// The families that root follows by default: cheap, and together they name the cause of every
 /// wait.
@@ -82,11 +83,10 @@ fn default_options(output: Option<PathBuf>) -> RecordOptions {
 
 fn families(events: &[EventFamily]) -> Result<Vec<Family>> {
     if events.is_empty() {
-        // Other users may not follow any, and the verdict says so once.
-        return Ok(match sys::process::effective_uid() {
-            0 => USUAL_FAMILIES.to_vec(),
-            _ => Vec::new(),
-        });
+        // Others may not follow any, and the verdict says so once.
+        let may_follow = sys::process::effective_uid() == 0
+            || [Capability::Bpf, Capability::Perfmon].into_iter().all(has_capability);
+        return Ok(if may_follow { USUAL_FAMILIES.to_vec() } else { Vec::new() });
     }
     if events.contains(&None) && events.len() > 1 {
         return Err(Error::usage("--trace: `none` cannot be combined with others"));

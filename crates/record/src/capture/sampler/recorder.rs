@@ -97,6 +97,7 @@ impl<S: RecordSink> Recorder<S> {
         }
         if let Some(tracer) = &mut self.tracer {
             tracer.read(0, &mut self.registry, &mut self.row);
+            tracer.restart_who();
         }
         self.started_ns = sys::clock::now_ns();
         self.started_ns

@@ -38,7 +38,7 @@ const DEVICE_BYTES: usize = 8 * (4 + CLASS_COUNT);
 /// `struct file_key`.
 pub const FILE_KEY_BYTES: usize = 16;
 /// Names of a path, its own first, and the bytes of each.
-pub const FILE_NAMES: (usize, usize) = (8, 32);
+pub const FILE_NAMES: (usize, usize) = (7, 48);
 /// `struct file_value`.
 pub const FILE_VALUE_BYTES: usize = 32 + FILE_NAMES.0 * FILE_NAMES.1;
 

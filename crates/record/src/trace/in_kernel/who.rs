@@ -31,6 +31,8 @@ struct Known {
     figures: [u64; FIGURES],
     memory_bytes: u64,
     has_ended: bool,
+    /// Whether its last row is written.
+    is_closed: bool,
     processes: u64,
 }
 
@@ -82,6 +84,7 @@ impl Processes {
             figures: [0; FIGURES],
             memory_bytes: 0,
             has_ended: false,
+            is_closed: false,
             processes: 1,
         });
         add(&mut known.figures, &record.figures);
@@ -113,11 +116,21 @@ impl Processes {
             figures: [0; FIGURES],
             memory_bytes: 0,
             has_ended: false,
+            is_closed: false,
             processes: 0,
         });
         add(&mut known.figures, &record.figures);
         known.processes += record.processes;
         known.heard_ns = now_ns;
+    }
+
+    /// Forgets what was used so far; `others` is what had no room until now.
+    pub fn restart(&mut self, others: [u64; FIGURES]) {
+        self.others = others;
+        self.known.retain(|_, known| !known.has_ended && !known.identity.is_many);
+        for known in self.known.values_mut() {
+            known.figures = [0; FIGURES];
+        }
     }
 
     /// Sets what had no room in the kernel, as a total.
@@ -146,6 +159,7 @@ impl Processes {
             figures: [0; FIGURES],
             memory_bytes: 0,
             has_ended: false,
+            is_closed: false,
             processes: 0,
         })
     }
@@ -178,7 +192,7 @@ impl Processes {
         let worthy = self.known.iter().filter(|(_, known)| matters(known) && known.has_used());
         if is_second {
             let all = worthy.map(|(key, known)| (order(known), key.clone()));
-            let is_over = |known: &Known| known.is_written && known.has_ended;
+            let is_over = |known: &Known| known.is_written && known.has_ended && !known.is_closed;
             let over = self.known.iter().filter(|(_, known)| is_over(known));
             let ended = over.map(|(key, known)| (order(known), key.clone()));
             let mut all: Vec<_> = all.chain(ended).collect();
@@ -202,19 +216,15 @@ impl Processes {
     }
 
     fn write_row(&mut self, key: &Key, now_ns: u64, who: &mut Who) {
+        let Some(id) = self.identify(key, who) else {
+            return;
+        };
         let Some(known) = self.known.get_mut(key) else {
             return;
         };
-        if !known.is_written {
-            known.is_written = true;
-            known.identity.id = self.next_id;
-            self.next_id += 1;
-            known.identity.group = group_of(known.identity.pid, known.identity.parent);
-            who.processes.push(known.identity.clone());
-        }
         let has_ended = known.has_ended;
         who.rows.push(ProcessRow {
-            process: known.identity.id,
+            process: id,
             from_ns: known.from_ns.min(now_ns),
             to_ns: now_ns,
             figures: std::mem::take(&mut known.figures),
@@ -223,16 +233,27 @@ impl Processes {
             processes: std::mem::replace(&mut known.processes, u64::from(!known.identity.is_many)),
         });
         known.from_ns = now_ns;
-        if has_ended {
-            self.known.remove(key);
+        known.is_closed = has_ended;
+    }
+
+    /// The id of an entry, whose identity is written if it was not yet.
+    fn identify(&mut self, key: &Key, who: &mut Who) -> Option<u32> {
+        let known = self.known.get_mut(key)?;
+        if !known.is_written {
+            known.is_written = true;
+            known.identity.id = self.next_id;
+            self.next_id += 1;
+            known.identity.group = group_of(known.identity.pid, known.identity.parent);
+            who.processes.push(known.identity.clone());
         }
+        Some(known.identity.id)
     }
 
     /// Gives up what will not be heard of again.
     fn forget(&mut self, now_ns: u64) {
         let mut gone = [0; FIGURES];
         self.known.retain(|key, known| {
-            let is_over = known.has_ended && !known.is_written;
+            let is_over = known.is_closed || known.has_ended && !known.is_written;
             let is_silent = now_ns.saturating_sub(known.heard_ns) > SILENCE_NS;
             let stays = *key == Key::Others || !(is_over || is_silent);
             if !stays {
@@ -245,16 +266,13 @@ impl Processes {
 
     /// The id of a process in the recording, which gets an entry if it has none. What is not known
     /// is among the others, as is what reclaim does, which works for others.
-    pub fn id_of(&mut self, pid: u32, now_ns: u64, who: &mut Who) -> u32 {
+    pub fn id_of(&mut self, pid: u32, who: &mut Who) -> u32 {
         let mut key = Key::Process(pid);
         if !self.known.contains_key(&key) {
             self.others_entry();
             key = Key::Others;
         }
-        if self.known.get(&key).is_some_and(|known| !known.is_written) {
-            self.write_row(&key, now_ns, who);
-        }
-        self.known.get(&key).map_or(0, |known| known.identity.id)
+        self.identify(&key, who).unwrap_or_default()
     }
 }
 

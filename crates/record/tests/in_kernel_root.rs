@@ -1,0 +1,268 @@
+//! Programs in the kernel: what they count is held against what the kernel counts by itself, and
+//! who did something against who was made to do it.
+//!
+//! Nothing here judges how fast. Skipped where the kernel runs no programs of ours.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+mod captured;
+
+use captured::Killed;
+use model::recording::{ProcessFigure, Who};
+use record::trace::{Family, IN_KERNEL, Tracer};
+use record::{Registry, Row};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use testkit::TempDir;
+
+const ALL: [Family; 6] =
+    [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback, Family::Cpu, Family::Who];
+
+/// A tracer of the machine with what it has said so far.
+struct Watched {
+    tracer: Tracer,
+    registry: Registry,
+    row: Row,
+    started: Instant,
+    who: Who,
+}
+
+impl Watched {
+    /// `None`, and a line why, where the kernel runs no programs.
+    fn machine() -> Option<Self> {
+        let mut registry = Registry::new();
+        let (tracer, sights) = Tracer::open(&ALL, &[], &mut registry);
+        let is_in_kernel = sights[IN_KERNEL].is_open();
+        let Some(tracer) = tracer.filter(|_| is_in_kernel) else {
+            testkit::skip(format!("programs in the kernel: {:?}", sights[IN_KERNEL]));
+            return None;
+        };
+        for family in ALL {
+            assert!(sights[family.sight()].is_open(), "{sights:?}");
+        }
+        let started = Instant::now();
+        let mut watched =
+            Self { tracer, registry, row: Row::default(), started, who: Who::default() };
+        watched.tracer.read(0, &mut watched.registry, &mut watched.row);
+        watched.tracer.restart_who();
+        Some(watched)
+    }
+
+    fn read(&mut self) {
+        let now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap();
+        self.tracer.read(now_ns, &mut self.registry, &mut self.row);
+        let mut news = self.tracer.who().unwrap();
+        self.who.processes.append(&mut news.processes);
+        self.who.rows.append(&mut news.rows);
+        self.who.files.append(&mut news.files);
+        self.who.file_rows.append(&mut news.file_rows);
+    }
+
+    /// Reads ten times a second for so long.
+    fn read_for(&mut self, time: Duration) {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(100));
+            self.read();
+        }
+    }
+
+    fn get(&self, name: &str) -> u64 {
+        let found = self.registry.schemas().iter().find(|schema| schema.name == name);
+        found.map_or(0, |schema| self.row.values()[schema.id as usize].unsigned_abs())
+    }
+
+    /// What all entries that `is_it` names used.
+    fn used(
+        &self,
+        figure: ProcessFigure,
+        is_it: impl Fn(&model::recording::Process) -> bool,
+    ) -> u64 {
+        let rows = self.who.rows.iter();
+        let of = rows.filter(|row| is_it(&self.who.processes[row.process as usize]));
+        of.map(|row| row.get(figure)).sum()
+    }
+}
+
+/// Requests that all devices completed: reads, and writes, to which the kernel counts flushes.
+fn completed_by_the_kernel() -> u64 {
+    let text = std::fs::read_to_string("/proc/diskstats").unwrap();
+    let line = |line: &str| {
+        let fields: Vec<u64> =
+            line.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
+        let of = |index: usize| fields.get(index).copied().unwrap_or(0);
+        // Partitions repeat their disk; devices without a queue issue no requests.
+        let has_queue = Path::new(&format!("/sys/dev/block/{}:{}/mq", of(0), of(1))).exists();
+        if has_queue { of(3) + of(7) } else { 0 }
+    };
+    text.lines().map(line).sum()
+}
+
+#[test]
+fn no_completion_is_lost_in_idle_processors() {
+    let directory = TempDir::new();
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    let completed = |watched: &Watched| {
+        ["reads", "writes", "flushes"].map(|name| watched.get(&format!("trace.block.{name}")))
+    };
+    watched.read();
+    let (before, kernel_before) = (completed(&watched), completed_by_the_kernel());
+    let mut file = std::fs::File::create(directory.join("flushed")).unwrap();
+    for _ in 0..200 {
+        file.write_all(&[7; 4096]).unwrap();
+        file.sync_all().unwrap();
+    }
+    watched.read();
+    let kernel = completed_by_the_kernel() - kernel_before;
+    let seen: u64 = completed(&watched).iter().sum::<u64>() - before.iter().sum::<u64>();
+    if kernel < 200 {
+        return testkit::skip("temporary files on a disk with a queue");
+    }
+    // The two are not read at one instant; a ring of samples has one in a hundred of these.
+    assert!(seen * 100 >= kernel * 97 && kernel * 100 >= seen * 90, "{seen} of {kernel}");
+    assert_eq!(watched.get("trace.lost"), 0);
+}
+
+#[test]
+fn who_used_the_processor_is_named_with_its_share() {
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    // A name that a terminal would obey is kept as it is; it is made harmless where it is shown.
+    let script = "exec 2>/dev/null; printf 'busy\\033[31m' > /proc/self/comm; while :; do :; done";
+    let busy = Killed(Command::new("bash").args(["-c", script]).spawn().unwrap());
+    let pid = busy.0.id();
+    let cpu_before = cpu_ns(pid);
+    watched.read_for(Duration::from_millis(2500));
+    let ran_ns = cpu_ns(pid) - cpu_before;
+    watched.read();
+    let named = watched.used(ProcessFigure::Cpu, |process| process.pid == pid);
+    // What it used in the last second may still wait for its row; /proc is read a bit earlier.
+    assert!(named <= ran_ns + 200_000_000, "{named} of {ran_ns}");
+    assert!(named + 150_000_000 >= ran_ns, "{named} of {ran_ns}");
+    let entry = watched.who.processes.iter().find(|process| process.pid == pid).unwrap();
+    assert!(entry.name.contains('\u{1b}') && !entry.is_kernel, "{entry:?}");
+    assert_eq!(entry.parent, std::process::id());
+    let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert!(own.contains(&entry.group) && !entry.group.is_empty(), "{} in {own}", entry.group);
+    assert!(watched.get("trace.cpu.in.user") > 0);
+}
+
+/// Processor time of all threads, by the scheduler.
+fn cpu_ns(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
+    text.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn who_read_which_file_is_named() {
+    const BYTES: usize = 8 << 20;
+    let directory = TempDir::new();
+    let path = directory.join("read by cat");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&vec![3; BYTES]).unwrap();
+    file.sync_all().unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
+    drop(file);
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    let mut cat = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = cat.id();
+    let mut output = cat.stdout.take().unwrap();
+    let mut bytes = vec![0; BYTES];
+    output.read_exact(&mut bytes).unwrap();
+    watched.read_for(Duration::from_millis(1500));
+    cat.wait().unwrap();
+    watched.read_for(Duration::from_millis(1500));
+    let device = std::os::linux::fs::MetadataExt::st_dev(&std::fs::metadata(&path).unwrap());
+    let inode = std::os::linux::fs::MetadataExt::st_ino(&std::fs::metadata(&path).unwrap());
+    let (major, _) = sys::block::device_numbers(device);
+    if major == 0 {
+        return testkit::skip("temporary files on a disk");
+    }
+    let id = watched.who.files.iter().find(|file| file.inode == inode).unwrap();
+    assert_eq!(id.path.as_deref(), path.to_str(), "{id:?}");
+    let rows = watched.who.file_rows.iter().filter(|row| row.file == id.id);
+    let of_cat = rows.filter(|row| watched.who.processes[row.process as usize].pid == pid);
+    let added: u64 = of_cat.map(|row| row.added_bytes).sum();
+    assert!(added >= BYTES as u64, "{added} of {BYTES}");
+    let read = watched.used(ProcessFigure::ReadBytes, |process| process.pid == pid);
+    assert!(read >= BYTES as u64, "{read} of {BYTES}");
+}
+
+#[test]
+fn a_thousand_short_processes_are_one_entry() {
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    let script = "for i in $(seq 1000); do /bin/true; done";
+    let mut shell = Command::new("sh").args(["-c", script]).spawn().unwrap();
+    let pid = shell.id();
+    while shell.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(100));
+        watched.read();
+    }
+    watched.read_for(Duration::from_millis(1200));
+    let many = |process: &model::recording::Process| process.is_many && process.parent == pid;
+    let rows = watched.who.rows.iter();
+    let of = rows.filter(|row| many(&watched.who.processes[row.process as usize]));
+    let ended: u64 = of.map(|row| row.processes).sum();
+    assert!((990..=1010).contains(&ended), "{ended}");
+    assert!(watched.used(ProcessFigure::Cpu, many) > 0);
+}
+
+#[test]
+fn programs_are_gone_with_a_recorder_that_is_killed() {
+    let Some(watched) = Watched::machine() else {
+        return;
+    };
+    let ours = || {
+        let names = sys::bpf::loaded().unwrap();
+        names.iter().filter(|name| *name == "threads_switch").count()
+    };
+    let with_one = ours();
+    assert!(with_one >= 1);
+    drop(watched);
+    let mut recorder = Killed(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "a_recorder_that_waits", "--nocapture"])
+            .env("IN_KERNEL_WAITS", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut output = recorder.0.stdout.take().unwrap();
+    let mut text = String::new();
+    let mut byte = [0];
+    while !text.contains("loaded") {
+        assert_eq!(output.read(&mut byte).unwrap(), 1, "{text}");
+        text.push(char::from(byte[0]));
+    }
+    let with_another = ours();
+    drop(recorder);
+    // Programs are let go of after a grace period.
+    let until = Instant::now() + Duration::from_secs(10);
+    while ours() >= with_another && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(ours() < with_another, "still {with_another}");
+}
+
+/// What the test above starts and kills; nothing in a usual run.
+#[test]
+fn a_recorder_that_waits() {
+    if std::env::var_os("IN_KERNEL_WAITS").is_none() {
+        return;
+    }
+    let watched = Watched::machine();
+    #[allow(clippy::print_stdout, reason = "what its parent waits for")]
+    {
+        println!("loaded");
+    }
+    std::thread::sleep(Duration::from_secs(600));
+    drop(watched);
+}
