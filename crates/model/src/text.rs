@@ -1,8 +1,10 @@
-//! Counts, long times and shell words, as sentences write them. Sizes and rates are in
-//! [`crate::bytes`], short times in [`crate::duration`].
+//! Counts, long times and shell words, as sentences write them, and text of others with what could
+//! do harm made visible. Sizes and rates are in [`crate::bytes`], short times in
+//! [`crate::duration`].
 
 use crate::bytes::three_digits;
 use crate::duration::show_ns;
+use std::borrow::Cow;
 
 /// A count with its thousands separated: `131,072`.
 #[must_use]
@@ -39,6 +41,60 @@ pub fn shell_word(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Whether a terminal or a reader could take `letter` for more than a sign: control characters,
+/// what changes the direction of text or ends a line of it, what cannot be seen, and noncharacters.
+#[must_use]
+pub fn is_hazard(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'
+                | '\u{200e}'
+                | '\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{fdd0}'..='\u{fdef}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// `text` on one line, each character that could do harm as an escape: `\n`, `\x1b`, `\u{202e}`.
+#[must_use]
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hazard, visible)
+}
+
+/// `text` with each character that `is_replaced` as `replace` writes it.
+pub fn replaced(
+    text: &str,
+    is_replaced: impl Fn(char) -> bool,
+    replace: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
+    if !text.contains(&is_replaced) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_replaced(letter) { replace(letter, &mut out) } else { out.push(letter) }
+    }
+    Cow::Owned(out)
+}
+
+/// Writes a character as an escape: `\\n`, `\\x1b`, `\\u{202e}`.
+pub fn visible(letter: char, out: &mut String) {
+    match letter {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\0'..='\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
+        _ => out.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
     }
 }
 

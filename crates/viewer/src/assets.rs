@@ -22,12 +22,12 @@ pub const RECORDING_MODULES: &[&str] = &[
     include_str!("../web/decode.js"),
     include_str!("../web/charts.js"),
     include_str!("../web/questions.js"),
-    include_str!("../web/words.js"),
     include_str!("../web/bars.js"),
     include_str!("../web/findings.js"),
     include_str!("../web/differences.js"),
     include_str!("../web/compare.js"),
     include_str!("../web/counters.js"),
     include_str!("../web/live.js"),
+    include_str!("../web/who.js"),
     include_str!("../web/recording.js"),
 ];

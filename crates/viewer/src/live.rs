@@ -5,6 +5,7 @@
 //! come back with it after a break.
 
 use crate::view::SeriesLine;
+use crate::who::{WhoNews, WhoPosition};
 use model::explanation::Explanation;
 use model::recording::{Recording, Span};
 use serde::Serialize;
@@ -25,12 +26,16 @@ pub struct PagePosition {
     pub spans: usize,
     /// The number of the explanation that it has.
     pub explanation: u64,
+    /// Processes, files and their rows that it has.
+    pub who: WhoPosition,
 }
 
 impl fmt::Display for PagePosition {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { samples, series, spans, explanation } = self;
-        write!(out, "{samples}.{series}.{spans}.{explanation}")
+        let Self { samples, series, spans, explanation, who } = self;
+        let WhoPosition { processes, rows, files, file_rows } = who;
+        write!(out, "{samples}.{series}.{spans}.{explanation}")?;
+        write!(out, ".{processes}.{rows}.{files}.{file_rows}")
     }
 }
 
@@ -45,6 +50,12 @@ impl FromStr for PagePosition {
             series: next()? as usize,
             spans: next()? as usize,
             explanation: u64::from(next()?),
+            who: WhoPosition {
+                processes: next()? as usize,
+                rows: next()? as usize,
+                files: next()? as usize,
+                file_rows: next()? as usize,
+            },
         };
         numbers.next().is_none().then_some(place).ok_or(())
     }
@@ -70,6 +81,7 @@ struct Event<'a> {
     series: Vec<SeriesLine>,
     changes: Vec<(usize, u32, Option<i64>)>,
     spans: &'a [Span],
+    who: Option<WhoNews>,
     explain: Option<&'a Explanation>,
     ended: bool,
 }
@@ -90,8 +102,14 @@ pub fn event(
     let series = recording.series.get(place.series..).unwrap_or_default();
     let spans = recording.spans.get(place.spans..).unwrap_or_default();
     let is_explained = place.explanation < now.explanations;
-    let ended = now.has_ended && to == recording.ticks.len();
-    if from == to && series.is_empty() && spans.is_empty() && !is_explained && !ended {
+    let (who, who_place) = match WhoNews::after(&recording.who, place.who) {
+        Some((news, after)) => (Some(news), after),
+        None => (None, place.who),
+    };
+    let has_all = to == recording.ticks.len() && who_place == WhoPosition::end_of(&recording.who);
+    let ended = now.has_ended && has_all;
+    let is_known = from == to && series.is_empty() && spans.is_empty() && who.is_none();
+    if is_known && !is_explained && !ended {
         return Ok(None);
     }
     let after = PagePosition {
@@ -99,6 +117,7 @@ pub fn event(
         series: recording.series.len(),
         spans: recording.spans.len(),
         explanation: now.explanations,
+        who: who_place,
     };
     let ticks = recording.ticks[from..to].iter();
     let line = |series| SeriesLine::unpacked(series, &meaning);
@@ -108,6 +127,7 @@ pub fn event(
         series: series.iter().map(line).collect(),
         changes: changes(recording, from as u32, to as u32),
         spans,
+        who,
         explain: is_explained.then_some(now.explanation),
         ended,
     })?;
@@ -199,13 +219,14 @@ mod tests {
 
     #[test]
     fn a_place_is_read_back_and_nonsense_is_not() {
-        let place = PagePosition { samples: 7, series: 2, spans: 0, explanation: 9 };
+        let who = WhoPosition { processes: 3, rows: 50, files: 1, file_rows: 4 };
+        let place = PagePosition { samples: 7, series: 2, spans: 0, explanation: 9, who };
         assert_eq!(place.to_string().parse(), Ok(place));
-        for text in ["", "1.2.3", "1.2.3.4.5", "-1.0.0.0", "99999999999.0.0.0"] {
+        for text in ["", "1.2.3.4", "1.2.3.4.5.6.7.8.9", "-1.0.0.0.0.0.0.0", "99999999999.0.0.0.0.0.0.0"] {
             assert_eq!(text.parse::<PagePosition>(), Err(()), "{text}");
         }
         // A page that is ahead of the recording gets nothing.
-        let ahead = "9.9.9.9".parse().unwrap();
+        let ahead = "9.9.9.9.9.9.9.9".parse().unwrap();
         assert_eq!(sent(&recording(3), ahead, false), None);
     }
 }

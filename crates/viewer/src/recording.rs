@@ -5,6 +5,8 @@ use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
 use crate::page::{PageData, page};
 use crate::questions::QUESTIONS;
 use crate::view::View;
+use model::explanation::TimeSlice;
+use serde_json::{Map, Value, json};
 
 /// The elements of the first recording and of the second.
 const IDS: [[&str; 2]; 2] = [["view", "columns"], ["view-2", "columns-2"]];
@@ -20,16 +22,28 @@ pub fn recording_page(
     events: Option<&str>,
 ) -> serde_json::Result<String> {
     let names: Vec<String> = views.iter().map(|view| view.contents.name.clone()).collect();
-    let mut data = vec![PageData::Json("questions", QUESTIONS.to_owned())];
+    let mut data = vec![
+        PageData::Json("questions", QUESTIONS.to_owned()),
+        PageData::Json("words", words().to_string()),
+    ];
     for (view, [contents, columns]) in views.into_iter().zip(IDS) {
         data.push(PageData::Json(contents, serde_json::to_string(&view.contents)?));
         data.push(PageData::Bytes(columns, view.columns));
     }
     data.extend(comparison.map(|json| PageData::Json("compare", json)));
     if let Some(path) = events {
-        let live = serde_json::json!({ "events": path });
+        let live = json!({ "events": path });
         data.push(PageData::Json("live", live.to_string()));
     }
     let title = format!("{} - Terrace", names.join(" and "));
     Ok(page(&title, RECORDING_STYLE, RECORDING_MODULES, &data))
+}
+
+/// The words for a slice of time, by its id.
+fn words() -> Value {
+    let word = |slice: &TimeSlice| {
+        let (short, long) = slice.words();
+        (slice.id().to_owned(), json!({ "short": short, "long": long }))
+    };
+    TimeSlice::ALL.iter().map(word).collect::<Map<String, Value>>().into()
 }

@@ -4,6 +4,7 @@
 //! Most values rarely change, so a column is runs of changes with gaps between; the
 //! whole block is compressed by the page, which a browser can undo by itself.
 
+use crate::who::WhoContents;
 use model::explanation::Explanation;
 use model::recording::{DeviceFacts, Recording, Series, SeriesKind, Span};
 use serde::Serialize;
@@ -42,6 +43,8 @@ pub struct Contents {
     pub devices: Vec<DeviceFacts>,
     /// Where the time went.
     pub explain: Explanation,
+    /// Who did it.
+    pub who: WhoContents,
 }
 
 /// The position of a column in the block.
@@ -115,6 +118,8 @@ impl View {
             }
         };
         let series = recording.series.iter().map(&mut line).collect();
+        let who =
+            WhoContents::new(&recording.who, &recording.facts, recording.wall_ns(), &mut columns);
         Self {
             contents: Contents {
                 schema: SCHEMA,
@@ -126,6 +131,7 @@ impl View {
                 spans: recording.spans.clone(),
                 devices: recording.facts.devices.clone(),
                 explain,
+                who,
             },
             columns,
         }

@@ -254,13 +254,13 @@ fn a_stream_without_news_asks_for_them_with_pauses() {
 #[test]
 fn a_stream_tells_each_event_with_its_place_and_goes_on_from_one() {
     let port = served(3);
-    let text = get(port, &format!("/{SECRET}/events?from=1.0.0.0"));
+    let text = get(port, &format!("/{SECRET}/events?from=1.0.0.0.0.0.0.0"));
     assert!(text.contains("\r\nContent-Type: text/event-stream\r\n"), "{text}");
     let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("data: ")).collect();
     assert_eq!(lines, ["data: {\"from_sample\":1}", "data: {\"from_sample\":2}"]);
-    assert!(text.contains("id: 3.0.0.0\n"), "{text}");
+    assert!(text.contains("id: 3.0.0.0.0.0.0.0\n"), "{text}");
     let back = format!(
-        "GET /{SECRET}/events?from=0.0.0.0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nLast-Event-ID: 2.0.0.0\r\n\r\n"
+        "GET /{SECRET}/events?from=0.0.0.0.0.0.0.0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nLast-Event-ID: 2.0.0.0.0.0.0.0\r\n\r\n"
     );
     let text = answer(port, back.as_bytes());
     assert_eq!(text.matches("data: ").count(), 1, "{text}");

@@ -1,14 +1,16 @@
 // The two bars: where the time went. A bar is a list; what a slice is made of is shown below it, on
 // hover, focus or click.
-import { element } from "./dom.js";
+import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
-import { WORDS } from "./words.js";
 
 /**
  * @typedef {{name: string, value: number, unit: string, source: string, series?: string[]}}
  * Evidence
  */
 /** @typedef {{name: string, ns: number, grade: string, evidence: Evidence[]}} Slice */
+
+/** The words of `TimeSlice` by id. @type {Record<string, {short: string, long: string}>} */
+const WORDS = jsonOf("words");
 
 /** @param {string} name */
 export function sliceName(name) {
@@ -49,10 +51,7 @@ export function bars(explain, ending, of) {
 }
 
 /**
- * @param {string} id
- * @param {string} title
- * @param {Slice[]} slices
- * @param {number} whole
+ * @param {string} id @param {string} title @param {Slice[]} slices @param {number} whole
  * @param {any[]} inside
  */
 function bar(id, title, slices, whole, inside) {

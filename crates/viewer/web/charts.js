@@ -10,13 +10,15 @@ import { parted, reduced } from "./decode.js";
  * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` is set
  * if it is read more rarely than it is sampled, `grows` that its values are growth per second,
  * `second` that it is of the second recording, `sparse` that its values may be isolated: each has a
- * dot.
+ * dot. `process` is whose it is, `amount` what its legend says while nothing is pointed at.
  * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () =>
  * Float64Array, colour: string, refresh_ns: number | null, grows: boolean, second: boolean,
- * sparse?: boolean}} Trace
+ * sparse?: boolean, process?: number, amount?: string}} Trace
  */
 /**
- * @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean}} Picture
+ * `pick` is called for a trace that is pressed, instead of hiding it.
+ * @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean, pick?:
+ * (trace: Trace) => void}} Picture
  */
 
 const DASHES = [
@@ -39,8 +41,7 @@ const SECONDS = [
 
 /**
  * A value of a chart with its unit; sums of time a second get their own words.
- * @param {number | null | undefined} value
- * @param {string} unit
+ * @param {number | null | undefined} value @param {string} unit
  */
 export function valueText(value, unit) {
   if (value === null || value === undefined) return figure(value, unit);
@@ -52,8 +53,7 @@ export function valueText(value, unit) {
 
 /**
  * An instant of the recording: `3.25 s`, `12:05`.
- * @param {number} seconds
- * @param {number} [step] distance to the next one
+ * @param {number} seconds @param {number} [step] distance to the next one
  */
 export function instant(seconds, step = 0.01) {
   if (seconds < 120 || step < 1) return `${Number(seconds.toFixed(step < 0.01 ? 6 : 2))} s`;
@@ -66,11 +66,7 @@ export function instant(seconds, step = 0.01) {
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/**
- * The part of time that all charts show, the position of the cursor in it, and which series are
- * lifted
- * out.
- */
+/** The part of time that all charts show, the cursor in it, and which series are lifted out. */
 export class Viewport {
   /** @param {Timeline[]} timelines */
   constructor(timelines) {
@@ -83,6 +79,8 @@ export class Viewport {
     this.chosen = null;
     this.at = /** @type {number | null} */ (null);
     this.moved = () => {};
+    /** What else depends on the time that is shown. @type {(() => void)[]} */
+    this.changed = [];
     this.pointed = (/** @type {number | null} */ _at) => {};
     this.from = this.start;
     this.to = this.end;
@@ -123,6 +121,7 @@ export class Viewport {
 
   refresh() {
     this.moved();
+    this.changed.forEach(changed => changed());
     for (const chart of this.charts) chart.redraw();
   }
 
@@ -171,6 +170,7 @@ export class Chart {
       trace,
       hidden: false,
       value: element("output", { "aria-live": "off" }),
+      button: /** @type {HTMLElement | null} */ (null),
     }));
     if (picture.stacked)
       this.lines.reverse().sort((a, b) => Number(a.trace.second) - Number(b.trace.second));
@@ -227,6 +227,7 @@ export class Chart {
   entry(line) {
     const { trace, value } = line;
     const click = () => {
+      if (this.picture.pick) return this.picture.pick(trace);
       line.hidden = button.getAttribute("aria-pressed") === "true";
       button.setAttribute("aria-pressed", String(!line.hidden));
       this.redraw();
@@ -248,7 +249,17 @@ export class Chart {
       " ",
       value,
     );
+    line.button = button;
     return element("li", {}, button);
+  }
+
+  /** Shows the line of one process, or all. @param {number | null} process */
+  showAlone(process) {
+    for (const line of this.lines) {
+      line.hidden = process !== null && line.trace.process !== process;
+      line.button?.setAttribute("aria-pressed", String(!line.hidden));
+    }
+    this.redraw();
   }
 
   /** @param {boolean} isOnScreen */
@@ -275,8 +286,9 @@ export class Chart {
    * @param {number} buckets
    */
   rows(buckets) {
-    const { from, to, timelines } = this.viewport;
-    const parts = timelines.map(timeline => {
+    const { from, to } = this.viewport,
+      timelines = new Set(this.lines.map(({ trace }) => trace.timeline));
+    const parts = [...timelines].map(timeline => {
       const lines = this.lines.filter(({ trace }) => trace.timeline === timeline);
       let columns = lines.map(({ trace }) => trace.values());
       if (this.picture.stacked)
@@ -457,7 +469,9 @@ export class Chart {
     this.lines.forEach(
       (line, number) =>
         (line.value.textContent =
-          row === null ? "" : valueText(this.valueAt(plot.data, number, row), this.picture.unit)),
+          row === null
+            ? (line.trace.amount ?? "")
+            : valueText(this.valueAt(plot.data, number, row), this.picture.unit)),
     );
   }
 

@@ -23,9 +23,7 @@ const WORTH_A_BAR = 0.005;
 /**
  * What a part of the difference rests on in both recordings, at the time of the one where it is
  * longer.
- * @param {Part} part
- * @param {Timeline[]} timelines
- * @returns {Chosen}
+ * @param {Part} part @param {Timeline[]} timelines @returns {Chosen}
  */
 export function partShown({ name, within, difference_ns }, timelines) {
   const found = timelines.map(({ view: { explain } }) =>
@@ -42,8 +40,7 @@ export function partShown({ name, within, difference_ns }, timelines) {
 
 /**
  * @param {any} compared `terrace.compare/1`
- * @param {Timeline[]} timelines
- * @param {(what: Chosen | null, whose?: Timeline) => void} choose
+ * @param {Timeline[]} timelines @param {(what: Chosen | null, whose?: Timeline) => void} choose
  * @param {(from: number, to: number) => void} show
  */
 export function comparison(compared, timelines, choose, show) {
@@ -88,9 +85,7 @@ export function comparison(compared, timelines, choose, show) {
 
 /**
  * Where in the work the difference arose; a piece that is pressed is zoomed to.
- * @param {any} aligned
- * @param {Timeline} second
- * @param {(from: number, to: number) => void} show
+ * @param {any} aligned @param {Timeline} second @param {(from: number, to: number) => void} show
  */
 function pieces({ series, unit, sections }, second, show) {
   let [a, b] = [0, 0];

@@ -8,8 +8,7 @@ import { figure } from "./format.js";
 const MOST_SHOWN = 40;
 
 /**
- * @param {Timeline} timeline
- * @param {(name: string, isWanted: boolean) => void} draw
+ * @param {Timeline} timeline @param {(name: string, isWanted: boolean) => void} draw
  * @param {HTMLElement} added where it is drawn
  */
 export function counters(timeline, draw, added) {

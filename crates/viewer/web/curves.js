@@ -19,8 +19,7 @@ import { figure } from "./format.js";
  */
 
 /**
- * @param {number} value
- * @param {string} unit
+ * @param {number} value @param {string} unit
  * @returns {string} a figure without the zeros that say nothing
  */
 export const curveFigure = (value, unit) =>
@@ -28,13 +27,8 @@ export const curveFigure = (value, unit) =>
 
 /**
  * A scale: the position of a value between two places, and the round values to mark.
- * @param {number} low
- * @param {number} high
- * @param {number} from
- * @param {number} to
- * @param {string} unit
- * @param {boolean} log
- * @param {number} room pixels that a mark needs
+ * @param {number} low @param {number} high @param {number} from @param {number} to
+ * @param {string} unit @param {boolean} log @param {number} room pixels that a mark needs
  */
 export function curveAxis(low, high, from, to, unit, log, room) {
   const of = log ? Math.log : (/** @type {number} */ value) => value;
@@ -62,8 +56,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
 /**
  * Calls `draw` with the width of `box`, once it is on the page and whenever that changes, and shows
  * what it returns.
- * @param {HTMLElement} box
- * @param {(width: number) => Element} draw
+ * @param {HTMLElement} box @param {(width: number) => Element} draw
  */
 export function curveFit(box, draw) {
   let known = 0;
@@ -195,8 +188,7 @@ function curveDrawing(chart, width) {
 }
 
 /**
- * @param {CurveMark} mark
- * @param {(x: number) => number} at
+ * @param {CurveMark} mark @param {(x: number) => number} at
  * @param {{top: number, bottom: number, left: number, right: number}} frame
  */
 function curveMark(mark, at, { top, bottom, left, right }) {
@@ -216,11 +208,8 @@ function curveMark(mark, at, { top, bottom, left, right }) {
 }
 
 /**
- * @param {CurveChart} chart
- * @param {CurveLine} line
- * @param {number} index
- * @param {(x: number) => number} x
- * @param {(y: number) => number} y
+ * @param {CurveChart} chart @param {CurveLine} line @param {number} index
+ * @param {(x: number) => number} x @param {(y: number) => number} y
  */
 function curveLine(chart, line, index, x, y) {
   const path = line.points
@@ -265,10 +254,8 @@ function curveLine(chart, line, index, x, y) {
 
 /**
  * The names of the lines beside their ends, moved apart where they would collide.
- * @param {CurveChart} chart
- * @param {(y: number) => number} y
- * @param {{right: number, top: number}} frame
- * @param {number} height
+ * @param {CurveChart} chart @param {(y: number) => number} y
+ * @param {{right: number, top: number}} frame @param {number} height
  */
 function curveNames(chart, y, frame, height) {
   const ends = chart.lines.map((line, index) => ({

@@ -11,7 +11,7 @@ import { bytesOf, jsonOf } from "./dom.js";
 /** @typedef {{kind: string, text: string, start_ns: number, end_ns: number}} Span */
 /**
  * @typedef {{from_sample: number, ticks_ns: number[], series: Line[], changes: [number, number,
- * number | null][], spans: Span[], explain: any, ended?: boolean}} Growth
+ * number | null][], spans: Span[], who: any, explain: any, ended?: boolean}} Growth
  */
 
 // An hour at ten samples a second: the page keeps at least this many samples of a live recording,
@@ -20,8 +20,7 @@ const KEPT_SAMPLES = 36_000;
 
 /**
  * Calls `visit` for every change of a column: the sample, and the value or NaN if absent.
- * @param {Uint8Array} block
- * @param {Column} column
+ * @param {Uint8Array} block @param {Column} column
  * @param {(sample: number, value: number) => void} visit
  */
 export function eachChange(block, { offset, length }, visit) {
@@ -60,12 +59,9 @@ export function eachChange(block, { offset, length }, visit) {
 
 /**
  * Growth per second since the sample before; NaN where either is absent or the counter fell. What
- * is read more rarely than it is sampled grew over the whole time since it was read last, not in
- * the sample that shows it. Samples that nearly coincide, as the last two often do, give no rate:
- * it goes on as it was.
- * @param {Float64Array} values
- * @param {Float64Array} seconds
- * @param {number} refresh_s
+ * is read more rarely than it is sampled grew over all the time since it was read last. Samples
+ * that nearly coincide, as the last two often do, give no rate: it goes on as it was.
+ * @param {Float64Array} values @param {Float64Array} seconds @param {number} refresh_s
  */
 export function rates(values, seconds, refresh_s) {
   const rate = new Float64Array(values.length).fill(NaN);
@@ -102,6 +98,8 @@ export class Timeline {
     this.seconds = this.clock;
     /** Where an instant of the clock is drawn, both in seconds. */
     this.place = (/** @type {number} */ seconds) => seconds;
+    /** Who did it, where that is drawn. @type {{grow: (news: any) => void} | null} */
+    this.who = null;
     /** @type {Map<number, Float64Array>} */
     this.drawn = new Map();
     /** @type {Map<string, number>} */
@@ -111,10 +109,9 @@ export class Timeline {
   }
 
   /**
-   * Where samples are drawn: when they were read, or when the first recording had done as much of
-   * the work.
-   * @param {{first_ns: number, second_ns: number}[] | null} sections pieces of the work, how long
-   * each side took for them
+   * Draws samples when they were read, or when the first recording had done as much of the work.
+   * @param {{first_ns: number, second_ns: number}[] | null} sections how long each side took for
+   * pieces of the work
    */
   align(sections) {
     const knots = [[0, 0]];
@@ -200,8 +197,7 @@ export class Timeline {
   }
 
   /**
-   * @param {Column} column
-   * @param {{sample: number[], value: number[]} | undefined} added
+   * @param {Column} column @param {{sample: number[], value: number[]} | undefined} added
    * @param {number} samples
    */
   unpacked(column, added, samples) {
@@ -235,6 +231,7 @@ export class Timeline {
     );
     this.clock = this.seconds = seconds;
     this.view.spans.push(...growth.spans);
+    if (growth.who) this.who?.grow(growth.who);
     if (growth.explain) this.view.explain = growth.explain;
     if (seconds.length > KEPT_SAMPLES * 1.25) this.forget(seconds.length - KEPT_SAMPLES);
     this.drawn.clear();
@@ -266,12 +263,8 @@ export async function recordingOf(ending) {
  * What is drawn of the samples between two instants: all of them, or for each bucket its lowest and
  * its highest value in their order, so that a spike of one sample survives. With a `key` all
  * columns are taken where that one is extreme, so that what is stacked stays stacked.
- * @param {Float64Array} seconds
- * @param {Float64Array[]} columns
- * @param {number} from
- * @param {number} to
- * @param {number} buckets
- * @param {Float64Array} [key]
+ * @param {Float64Array} seconds @param {Float64Array[]} columns @param {number} from
+ * @param {number} to @param {number} buckets @param {Float64Array} [key]
  * @returns {[number[], ...(number | null)[][]]}
  */
 export function reduced(seconds, columns, from, to, buckets, key) {
@@ -304,8 +297,7 @@ export function reduced(seconds, columns, from, to, buckets, key) {
 
 /**
  * Parts lines where nothing was recorded: a row without values goes before each of these instants.
- * @param {[number[], ...(number | null)[][]]} rows
- * @param {number[]} instants
+ * @param {[number[], ...(number | null)[][]]} rows @param {number[]} instants
  */
 export function parted(rows, instants) {
   for (const instant of instants) {
@@ -319,9 +311,7 @@ export function parted(rows, instants) {
 
 /**
  * The positions of the lowest and the highest value.
- * @param {Float64Array} column
- * @param {number} from
- * @param {number} to
+ * @param {Float64Array} column @param {number} from @param {number} to
  */
 export function extremes(column, from, to) {
   let lowest = from,

@@ -22,9 +22,7 @@ export function signed(value, unit) {
 
 /**
  * An interval in words; empty for none.
- * @param {number | null} low
- * @param {number | null} high
- * @param {string} unit
+ * @param {number | null} low @param {number | null} high @param {string} unit
  */
 export function between(low, high, unit) {
   return low === null || high === null ? "" : `95 %: ${signed(low, unit)} to ${signed(high, unit)}`;

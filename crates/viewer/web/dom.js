@@ -7,7 +7,6 @@
  * @param {Record<string, string | number | boolean | ((event: any) => void) | null | undefined>}
  * attributes functions listen to the event of that name; null, undefined and false are left out
  * @param {...(Node | string | number | null | undefined)} children
- * @returns {HTMLElement}
  */
 export function element(name, attributes = {}, ...children) {
   const [tag, ...classes] = name.split(".");
@@ -19,10 +18,8 @@ export function element(name, attributes = {}, ...children) {
 
 /**
  * Makes an element of a drawing.
- * @param {string} tag
- * @param {Record<string, any>} attributes
+ * @param {string} tag @param {Record<string, any>} attributes
  * @param {...(Node | string | number | null | undefined)} children
- * @returns {SVGElement}
  */
 export function drawn(tag, attributes = {}, ...children) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -31,8 +28,7 @@ export function drawn(tag, attributes = {}, ...children) {
 }
 
 /**
- * @param {Element} made
- * @param {Record<string, any>} attributes
+ * @param {Element} made @param {Record<string, any>} attributes
  * @param {(Node | string | number | null | undefined)[]} children
  */
 function fill(made, attributes, children) {
@@ -49,8 +45,7 @@ function fill(made, attributes, children) {
 
 /**
  * The JSON in the page's element of this id; null if absent.
- * @param {string} id
- * @returns {any}
+ * @param {string} id @returns {any}
  */
 export function jsonOf(id) {
   const text = document.getElementById(id)?.textContent;
@@ -59,8 +54,7 @@ export function jsonOf(id) {
 
 /**
  * The bytes in the page's element of this id, uncompressed.
- * @param {string} id
- * @returns {Promise<Uint8Array>}
+ * @param {string} id @returns {Promise<Uint8Array>}
  */
 export async function bytesOf(id) {
   const text = document.getElementById(id)?.textContent ?? "",

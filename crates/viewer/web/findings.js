@@ -10,8 +10,7 @@ import { evidenceText } from "./bars.js";
 
 /**
  * Findings as a list of buttons: the one that is pressed is shown in the charts.
- * @param {any} explain
- * @param {(chosen: Chosen | null) => void} choose
+ * @param {any} explain @param {(chosen: Chosen | null) => void} choose
  * @param {string | null} now which is
  * @param {string} of whose, where there are two
  */
@@ -34,6 +33,7 @@ export function findings(explain, choose, now, of) {
         " ",
         finding.evidence.slice(0, 4).map(evidenceText).join("; "),
       ),
+      ...(finding.who ?? []).map((/** @type {string} */ text) => element("p", {}, text)),
       advice("Would help: ", finding.remedy),
       advice("To confirm: ", finding.confirm, "code"),
     );
@@ -49,8 +49,7 @@ export function findings(explain, choose, now, of) {
 
 /**
  * What else there is to say, closed at first.
- * @param {any} explain
- * @param {(chosen: Chosen | null) => void} choose
+ * @param {any} explain @param {(chosen: Chosen | null) => void} choose
  * @param {string | null} now which is shown
  */
 export function remarks(explain, choose, now) {
@@ -107,9 +106,7 @@ function advice(what, text, tag = "span") {
 
 /**
  * A button that shows something in the charts, and pressed again no longer.
- * @param {string} kind
- * @param {Chosen} chosen
- * @param {(Node | string)[]} text
+ * @param {string} kind @param {Chosen} chosen @param {(Node | string)[]} text
  * @param {(chosen: Chosen | null) => void} choose
  */
 export function pressed(kind, chosen, text, choose, isPressed = false) {

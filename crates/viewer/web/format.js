@@ -38,7 +38,7 @@ export function short(value) {
   );
 }
 
-/** @param {number} value @param {readonly (readonly [number, string])[]} units @returns {string} */
+/** @param {number} value @param {readonly (readonly [number, string])[]} units */
 function scaled(value, units) {
   const [size, name] = units.find(([size]) => Math.abs(value) >= size) ?? units[units.length - 1];
   return `${short(value / size)} ${name}`.trim();
@@ -48,7 +48,6 @@ function scaled(value, units) {
  * A value with its unit.
  * @param {number | null | undefined} value null and undefined are a dash: absent is not 0
  * @param {string} unit `ns`, `bytes`, `bytes_per_s`, `ratio`, `pages`, `count` or what is counted
- * @returns {string}
  */
 export function figure(value, unit) {
   if (value === null || value === undefined || Number.isNaN(value)) return "\u2013";

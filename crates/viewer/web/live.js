@@ -5,8 +5,7 @@
 /**
  * Takes in what comes until the recording has ended; `grown` is called for what is to be drawn
  * anew, at most once a frame.
- * @param {Timeline} timeline
- * @param {string} path
+ * @param {Timeline} timeline @param {string} path
  * @param {(previousEnd: number, isExplained: boolean, hasEnded: boolean) => void} grown
  */
 export function follow(timeline, path, grown) {

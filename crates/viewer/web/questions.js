@@ -32,10 +32,7 @@ export function drawnUnit({ kind, unit }) {
 }
 
 /**
- * @param {Timeline} timeline
- * @param {number} index
- * @param {string} label
- * @param {string} colour
+ * @param {Timeline} timeline @param {number} index @param {string} label @param {string} colour
  * @returns {Trace}
  */
 export function traceOf(timeline, index, label, colour) {
@@ -59,10 +56,7 @@ export function traceOf(timeline, index, label, colour) {
 /**
  * The pictures of these series of one recording, one for each unit, and one for each family of
  * counters of requests by their time.
- * @param {Timeline} timeline
- * @param {string[]} names
- * @param {string} id
- * @param {string} [title]
+ * @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title]
  * @returns {Picture[]}
  */
 export function picturesOf(timeline, names, id, title) {
@@ -96,10 +90,7 @@ export function picturesOf(timeline, names, id, title) {
   return [...pictures.values()];
 }
 
-/**
- * Counters of requests that took at most so long: their family, the device, the direction, the
- * time.
- */
+/** Requests that took at most so long: their family, the device, the direction, the time. */
 const FAMILY = /^(.+\.([^.]+)\.(read|write))_le_(\d+)us$/;
 const SHARES = /** @type {const} */ ([
   [0.5, "half within", "--c0"],
@@ -109,9 +100,7 @@ const SHARES = /** @type {const} */ ([
 
 /**
  * Within how long the requests of each sample were done, by the counters of their family.
- * @param {Timeline} timeline
- * @param {string} family
- * @returns {Trace[]}
+ * @param {Timeline} timeline @param {string} family @returns {Trace[]}
  */
 function durations(timeline, family) {
   const counters = [...timeline.index]
@@ -143,9 +132,7 @@ function durations(timeline, family) {
 
 /**
  * The picture that is wanted, of one recording; null where it has nothing to say.
- * @param {Timeline} timeline
- * @param {Want} want
- * @returns {Picture | null}
+ * @param {Timeline} timeline @param {Want} want @returns {Picture | null}
  */
 export function pictureOf(timeline, want) {
   if (want.layers) return layered(timeline, want);
@@ -173,9 +160,7 @@ export function pictureOf(timeline, want) {
 
 /**
  * The series of a pattern that have something to say, and the word that `*` is.
- * @param {Timeline} timeline
- * @param {string} pattern
- * @returns {[number, string][]}
+ * @param {Timeline} timeline @param {string} pattern @returns {[number, string][]}
  */
 function matching(timeline, pattern) {
   const match = new RegExp(`^${pattern.replaceAll(".", "\\.").replace("*", "(.+)")}$`);
@@ -188,9 +173,7 @@ function matching(timeline, pattern) {
 /**
  * Levels that add up, as the kernel reports them once a second: what is in two layers is subtracted
  * out of one, and what has no other name is used. Null where one of them is not known.
- * @param {Timeline} timeline
- * @param {Want} want
- * @returns {Picture | null}
+ * @param {Timeline} timeline @param {Want} want @returns {Picture | null}
  */
 function layered(timeline, want) {
   const level = (/** @type {string} */ name) => timeline.values(timeline.index.get(name) ?? -1);

@@ -1,10 +1,6 @@
 // The page of one or two recordings: reads the data, puts the parts together, joins what is chosen
 // with what is drawn.
-// What tests may lean on: data-bar, data-slice, data-finding, data-cleared, data-part,
-// data-question, data-chart, data-series, data-csv,
-// data-add, data-mark; #comparison; #window (data-from, data-to, data-whole), #whole, #align,
-// #evidence, #counter-search, #said, #help, #state;
-// body[data-ready] once the first chart is drawn.
+// Tests may lean on data-* and ids, and on body[data-ready] once the first chart is drawn.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { recordingOf } from "./decode.js";
@@ -15,6 +11,7 @@ import { comparison, partShown } from "./compare.js";
 import { findings, remarks } from "./findings.js";
 import { counters } from "./counters.js";
 import { follow } from "./live.js";
+import { Who } from "./who.js";
 
 /**
  * @typedef {import("./decode.js").Timeline} Timeline
@@ -124,6 +121,7 @@ function start(timelines, compared) {
       element("div.glance", {}, spent, judged, compared ? null : evidence),
     ),
     controls(viewport, compared?.aligned),
+    ...timelines.map((timeline, at) => new Who(timeline, viewport, sides[at]).section),
     ...questions.map(({ section }) => section),
     counters(first, draw, added),
     help(),
@@ -164,8 +162,7 @@ function focused() {
 
 /**
  * What was watched and how it ended.
- * @param {Timeline} timeline
- * @param {string} side which it is of two
+ * @param {Timeline} timeline @param {string} side which it is of two
  * @param {string} [live]
  */
 function title({ view, end, first, seconds }, side, live = jsonOf("live") ? "live" : undefined) {
@@ -204,8 +201,7 @@ function title({ view, end, first, seconds }, side, live = jsonOf("live") ? "liv
 
 /**
  * The pictures of all recordings, those of the second laid over those of the first.
- * @param {Timeline[]} timelines
- * @param {(timeline: Timeline) => Picture[]} make
+ * @param {Timeline[]} timelines @param {(timeline: Timeline) => Picture[]} make
  */
 function joined([first, second], make) {
   const pictures = make(first);
@@ -226,8 +222,7 @@ function joined([first, second], make) {
 /**
  * Draws what answers a question, unless it is drawn already.
  * @param {{question: typeof QUESTIONS[number], section: HTMLElement, drawn: string}} asked
- * @param {Timeline[]} timelines
- * @param {Viewport} viewport
+ * @param {Timeline[]} timelines @param {Viewport} viewport
  */
 function answer(asked, timelines, viewport) {
   const { question, section } = asked;
@@ -251,9 +246,7 @@ function answer(asked, timelines, viewport) {
 
 /**
  * Takes charts away, all or the one of this id.
- * @param {HTMLElement} from
- * @param {Viewport} viewport
- * @param {string} [id]
+ * @param {HTMLElement} from @param {Viewport} viewport @param {string} [id]
  */
 function clear(from, viewport, id) {
   for (const chart of viewport.charts)
@@ -262,8 +255,7 @@ function clear(from, viewport, id) {
 
 /**
  * What part of the time is shown, the way back to the whole, and whose time it is.
- * @param {Viewport} viewport
- * @param {any} aligned of `terrace.compare/1`, or null
+ * @param {Viewport} viewport @param {any} aligned of `terrace.compare/1`, or null
  */
 function controls(viewport, aligned) {
   const shown = element("span"),
@@ -313,8 +305,7 @@ function controls(viewport, aligned) {
 
 /**
  * Marks and intervals by name; one that is pressed is zoomed to.
- * @param {Timeline[]} timelines
- * @param {Viewport} viewport
+ * @param {Timeline[]} timelines @param {Viewport} viewport
  */
 function marks(timelines, viewport) {
   const entry = (

@@ -360,9 +360,7 @@ function surveyCharts() {
 }
 
 /**
- * @param {CurveChart[]} charts
- * @param {Finding} finding
- * @returns {CurveChart[]} those that show it
+ * @param {CurveChart[]} charts @param {Finding} finding @returns {CurveChart[]} those that show it
  */
 function surveyChartsOf(charts, finding) {
   const kind = SURVEY_CHARTS.find(([ids]) => ids.test(finding.id))?.[1];

@@ -17,8 +17,7 @@ const MOST_TIMES = 16;
 
 /**
  * How many times as large, as it is drawn: equal steps for doubling and halving.
- * @param {number | null} difference
- * @param {number} first
+ * @param {number | null} difference @param {number} first
  */
 function timesDrawn(difference, first) {
   return difference === null

@@ -40,8 +40,7 @@ const terraceRate = tier =>
 
 /**
  * Why a level is not in the drawing; null where it is.
- * @param {Tier} tier
- * @returns {string | null}
+ * @param {Tier} tier @returns {string | null}
  */
 export const terraceMissing = tier =>
   tier.latency_ns || tier.capacity_bytes
@@ -54,8 +53,7 @@ const terraceThickness = tier =>
 
 /**
  * The drawing, `width` pixels wide.
- * @param {Tier[]} tiers
- * @param {number} width
+ * @param {Tier[]} tiers @param {number} width
  * @param {(tier: Tier) => number[]} findings numbers of the findings about a level
  * @param {(tier: Tier) => string} spoken what a screen reader says
  * @param {(tier: Tier) => void} show
@@ -188,9 +186,7 @@ export function terraceDrawing(tiers, width, findings, spoken, show) {
 }
 
 /**
- * @param {Tier[]} tiers
- * @param {(x: number) => number} x
- * @param {(y: number) => number} y
+ * @param {Tier[]} tiers @param {(x: number) => number} x @param {(y: number) => number} y
  * @param {{left: number, right: number, height: number}} frame
  */
 function terraceTreads(tiers, x, y, frame) {
@@ -251,8 +247,7 @@ function terraceTread({ tier, box, whole, timed }, y) {
 
 const terracePen = document.createElement("canvas").getContext("2d");
 /**
- * @param {string} text
- * @param {string} font weight and size
+ * @param {string} text @param {string} font weight and size
  * @returns {number} pixels that it is wide
  */
 function terraceWidth(text, font) {
@@ -264,8 +259,7 @@ function terraceWidth(text, font) {
 /**
  * A label for each tread, as near to it as there is room, best beside its end, with a line to it
  * where it is not near. One that finds no room is left out: the step still gives its numbers.
- * @param {Tread[]} treads
- * @param {number} width
+ * @param {Tread[]} treads @param {number} width
  * @param {{left: number, top: number, bottom: number, height: number}} frame
  * @param {(tier: Tier) => number[]} findings
  */
@@ -353,7 +347,6 @@ function terraceLabels(treads, width, frame, findings) {
 /**
  * The drawing as a file of its own, for both themes, without what refers to the page.
  * @param {Element} drawing
- * @returns {string}
  */
 export function terraceFile(drawing) {
   const copy = /** @type {Element} */ (drawing.cloneNode(true));

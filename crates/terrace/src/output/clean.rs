@@ -7,33 +7,10 @@
 //! writes escape sequences: the layout marks colours with noncharacters, which foreign text cannot
 //! hold.
 
+pub use model::text::{escaped, is_hazard};
+use model::text::{replaced, visible};
 use std::borrow::Cow;
 use std::io::{self, Write};
-
-/// Whether a terminal or a reader could take `letter` for more than a sign: control characters,
-/// what changes the direction of text or ends a line of it, what cannot be seen, and noncharacters.
-pub fn is_hazard(letter: char) -> bool {
-    letter.is_control()
-        || matches!(
-            letter,
-            '\u{61c}'
-                | '\u{180e}'
-                | '\u{200b}'
-                | '\u{200e}'
-                | '\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}'
-                | '\u{fdd0}'..='\u{fdef}'
-                | '\u{feff}'
-                | '\u{fff9}'..='\u{fffb}'
-                | '\u{e0000}'..='\u{e007f}'
-        )
-}
-
-/// `text` on one line, each character that could do harm as an escape: `\n`, `\x1b`, `\u{202e}`.
-pub fn escaped(text: &str) -> Cow<'_, str> {
-    replaced(text, is_hazard, visible)
-}
 
 /// As [`escaped`], but white space of any kind becomes a space: for command lines as titles.
 pub fn spaced(text: &str) -> Cow<'_, str> {
@@ -106,31 +83,6 @@ impl Mark {
         let index = CODES.iter().position(|code| *code == self.0);
         let letter = index.and_then(|index| char::from_u32(END + index as u32));
         letter.unwrap_or_default()
-    }
-}
-
-fn replaced(
-    text: &str,
-    is_replaced: impl Fn(char) -> bool,
-    replace: impl Fn(char, &mut String),
-) -> Cow<'_, str> {
-    if !text.contains(&is_replaced) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for letter in text.chars() {
-        if is_replaced(letter) { replace(letter, &mut out) } else { out.push(letter) }
-    }
-    Cow::Owned(out)
-}
-
-fn visible(letter: char, out: &mut String) {
-    match letter {
-        '\n' => out.push_str("\\n"),
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        '\0'..='\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(letter))),
-        _ => out.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use viewer::live::{LiveState, PagePosition, event};
 use viewer::recording::recording_page;
+use viewer::who::WhoPosition;
 use viewer::{Meanings, Site, View};
 
 /// The least time between two explanations.
@@ -131,6 +132,7 @@ impl State {
             series: recording.series.len(),
             spans: recording.spans.len(),
             explanation: self.explanations,
+            who: WhoPosition::end_of(&recording.who),
         }
     }
 }
