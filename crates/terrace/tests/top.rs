@@ -9,6 +9,7 @@ mod terminal;
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use support::pages::with_who;
 use support::{as_ordinary_user, command, has_program, run, terrace};
 use terminal::Terminal;
 use testkit::TempDir;
@@ -236,6 +237,40 @@ fn a_process_that_ends_stays_on_the_screen() {
     top.until("live: the last ");
     drop(child);
     top.until(": all of ");
+    top.keys("q");
+    top.ended(0);
+}
+
+#[test]
+fn processes_are_sorted_filtered_and_looked_at_back_in_time() {
+    let directory = TempDir::new();
+    let file = directory.join("who.trec");
+    with_who(&file);
+    let Some(mut top) = on_terminal(&format!("top {}", file.display()), 160, 50) else {
+        return;
+    };
+    let screen = top.until("unit or group");
+    assert!(screen.contains(" CPU▼ ") && screen.contains("backup.service"), "{screen}");
+    // A name of others is text, whatever it holds.
+    top.until(r" <b>\x1b[31mx ");
+    top.keys(">>>");
+    top.until("read/s▼");
+    top.keys("r");
+    top.until("read/s▲");
+    top.keys("r/scope");
+    top.until("with \"scope_\" in their name or group");
+    top.keys("\r");
+    let screen = top.until("with \"scope\" in their name or group");
+    assert!(!screen.contains(" 812 backup"), "{screen}");
+    top.keys("/\x1b");
+    top.until_so("all again", |screen| screen.contains(" 812 backup"));
+    // The first second: compilers, and no backup yet.
+    top.keys(HOME);
+    top.until_so("without the backup", |screen| {
+        screen.contains("before it. End: all") && !screen.contains(" 812 backup")
+    });
+    top.keys("p");
+    top.until_so("processes alone", |screen| !screen.contains(" a column"));
     top.keys("q");
     top.ended(0);
 }

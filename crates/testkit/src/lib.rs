@@ -22,6 +22,7 @@ mod tmpfs;
 pub mod tool_reports;
 mod trees;
 pub mod web;
+mod who_recording;
 mod working_set;
 mod zram_device;
 
@@ -38,6 +39,7 @@ pub use slow_disk::{SlowDisk, Statistics};
 pub use swap_area::{SwapArea, SwapDevice};
 pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
+pub use who_recording::{HOSTILE_NAME, who_recording};
 pub use working_set::WorkingSet;
 pub use zram_device::ZramDevice;
 

@@ -222,7 +222,9 @@ mod tests {
         let who = WhoPosition { processes: 3, rows: 50, files: 1, file_rows: 4 };
         let place = PagePosition { samples: 7, series: 2, spans: 0, explanation: 9, who };
         assert_eq!(place.to_string().parse(), Ok(place));
-        for text in ["", "1.2.3.4", "1.2.3.4.5.6.7.8.9", "-1.0.0.0.0.0.0.0", "99999999999.0.0.0.0.0.0.0"] {
+        for text in
+            ["", "1.2.3.4", "1.2.3.4.5.6.7.8.9", "-1.0.0.0.0.0.0.0", "99999999999.0.0.0.0.0.0.0"]
+        {
             assert_eq!(text.parse::<PagePosition>(), Err(()), "{text}");
         }
         // A page that is ahead of the recording gets nothing.

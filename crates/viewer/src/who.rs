@@ -269,7 +269,11 @@ fn next<T>(rows: &[T], known: usize) -> &[T] {
 
 fn process_numbers(row: &ProcessRow) -> [u64; PROCESS_COLUMNS] {
     let mut numbers = [0; PROCESS_COLUMNS];
-    numbers[..BEFORE_FIGURES].copy_from_slice(&[row.from_ns / 1_000, row.to_ns / 1_000, row.process.into()]);
+    numbers[..BEFORE_FIGURES].copy_from_slice(&[
+        row.from_ns / 1_000,
+        row.to_ns / 1_000,
+        row.process.into(),
+    ]);
     numbers[BEFORE_FIGURES..PROCESS_COLUMNS - 1].copy_from_slice(&row.figures);
     numbers[PROCESS_COLUMNS - 1] = row.memory_bytes;
     numbers
@@ -318,9 +322,9 @@ trait Merge: Clone {
     /// Whose row it is.
     fn key(&self) -> (u32, u32);
     /// Where it ends.
-    fn to_ns(&self) -> u64;
+    fn end_ns(&self) -> u64;
     /// Where it begins.
-    fn from_ns(&self) -> u64;
+    fn begin_ns(&self) -> u64;
     /// Adds what follows.
     fn merge(&mut self, next: &Self);
 }
@@ -332,10 +336,10 @@ impl Merge for ProcessRow {
     fn key(&self) -> (u32, u32) {
         (self.process, 0)
     }
-    fn to_ns(&self) -> u64 {
+    fn end_ns(&self) -> u64 {
         self.to_ns
     }
-    fn from_ns(&self) -> u64 {
+    fn begin_ns(&self) -> u64 {
         self.from_ns
     }
     fn merge(&mut self, next: &Self) {
@@ -355,10 +359,10 @@ impl Merge for FileRow {
     fn key(&self) -> (u32, u32) {
         (self.file, self.process)
     }
-    fn to_ns(&self) -> u64 {
+    fn end_ns(&self) -> u64 {
         self.to_ns
     }
-    fn from_ns(&self) -> u64 {
+    fn begin_ns(&self) -> u64 {
         self.from_ns
     }
     fn merge(&mut self, next: &Self) {
@@ -382,7 +386,7 @@ fn merged<T: Merge>(rows: &[T], least_ns: u64) -> Vec<T> {
     for row in rows {
         let known = last.get(&row.key()).map(|at| &mut merged[*at]);
         match known {
-            Some(before) if row.to_ns().saturating_sub(before.from_ns()) <= least_ns => {
+            Some(before) if row.end_ns().saturating_sub(before.begin_ns()) <= least_ns => {
                 before.merge(row);
             }
             _ => {

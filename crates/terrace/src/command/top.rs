@@ -95,7 +95,7 @@ impl Session {
             let extent = self.look(size);
             screen.draw(&self.picture(extent, size))?;
             screen.wait(u64::try_from(DRAW_EVERY.as_nanos()).unwrap_or(u64::MAX));
-            for action in screen.actions()? {
+            for action in screen.actions(self.cursor.processes.is_typing)? {
                 if action == KeyAction::Quit {
                     return Ok(());
                 }

@@ -1,5 +1,6 @@
 //! What `terrace top` shows: a recording, its explanation and what is looked at become the lines of
-//! a screen, from the top down: what is looked at, the bars, the findings, the lanes, the keys.
+//! a screen, from the top down: what is looked at, the bars, the findings, the processes, the lanes,
+//! the keys.
 //!
 //! [`picture`] is pure and is tested as text; [`screen`] puts its lines on a terminal. What does
 //! not fit is left out in this order: lanes, the second bar, cleared suspects, grades.
@@ -9,11 +10,13 @@ mod cursor;
 mod findings;
 mod glyphs;
 mod lanes;
+mod processes;
 pub mod screen;
 mod state;
+mod usage;
 mod values;
 
-pub use cursor::{Cursor, KeyAction, TimeExtent};
+pub use cursor::{Cursor, KeyAction, Panes, TimeExtent};
 pub use glyphs::Glyphs;
 
 use super::style::{Tone, Toned};
@@ -35,6 +38,10 @@ const HEIGHT_FOR_MORE_CLEARED: usize = 34;
 /// The findings get this part of the screen, and at least so many lines.
 const PART_OF_FINDINGS: usize = 3;
 const LEAST_OF_FINDINGS: usize = 3;
+
+/// The processes get half of what the findings leave, and at least so many lines: headings, three
+/// of them, and all others.
+const LEAST_OF_PROCESSES: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScreenSize {
@@ -76,7 +83,11 @@ pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
             Some(explanation) => lines.extend(judged(scene, explanation)),
             None => lines.push(vec![(Tone::Dim, " The first two samples are taken.".to_owned())]),
         }
-        lines.extend(lanes(scene, height.saturating_sub(lines.len() + 1)));
+        let room = height.saturating_sub(lines.len() + 1);
+        lines.extend(processes::lines(scene, room_for_processes(scene.cursor.panes, room)));
+        if scene.cursor.panes != Panes::Processes {
+            lines.extend(lanes(scene, height.saturating_sub(lines.len() + 1)));
+        }
     }
     lines.truncate(height.saturating_sub(1));
     lines.resize(height.saturating_sub(1), Toned::new());
@@ -130,6 +141,15 @@ fn bar((words, slices): (&str, &Vec<Slice>), size: ScreenSize) -> Vec<Toned> {
     let has_words = size.height >= HEIGHT_FOR_WORDS && !lines.is_empty();
     let words = has_words.then(|| vec![(Tone::Dim, format!(" {words}{how}:"))]);
     words.into_iter().chain(lines).collect()
+}
+
+/// How many of the lines below the findings are for processes.
+fn room_for_processes(panes: Panes, room: usize) -> usize {
+    match panes {
+        Panes::Both => (room / 2).max(LEAST_OF_PROCESSES).min(room),
+        Panes::Processes => room,
+        Panes::Lanes => 0,
+    }
 }
 
 /// The lanes below their axis, in at most `room` lines.

@@ -2,7 +2,7 @@
 //! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, terminate};
-use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Tick};
+use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Tick, Who};
 use record::file::Writer;
 use record::{Registry, Row};
 use std::fs::File;
@@ -78,6 +78,28 @@ pub fn hostile(path: &Path, count: u32, name: &str) {
         (tick, row)
     });
     written(path, &schemas, rows);
+}
+
+/// Writes a recording that says who did it, a browser beside a backup, as the recorder writes one:
+/// what is known of a sample comes before it.
+pub fn with_who(path: &Path) {
+    let whole = testkit::who_recording();
+    let mut writer = Writer::new(File::create(path).unwrap(), &whole.facts).unwrap();
+    let schemas: Vec<Schema> =
+        (0..).zip(&whole.series).map(|(id, it)| Schema { id, ..it.schema.clone() }).collect();
+    let mut news = Who { rows: Vec::new(), file_rows: Vec::new(), ..whole.who.clone() };
+    for (sample, tick) in (0..).zip(&whole.ticks) {
+        let is_of_it = |to_ns: u64| to_ns == tick.at_ns;
+        news.rows.extend(whole.who.rows.iter().filter(|row| is_of_it(row.to_ns)));
+        news.file_rows.extend(whole.who.file_rows.iter().filter(|row| is_of_it(row.to_ns)));
+        writer.who(&std::mem::take(&mut news)).unwrap();
+        let mut row = Row::default();
+        for (schema, series) in schemas.iter().zip(&whole.series) {
+            row.set(schema.id, series.at(sample).unwrap());
+        }
+        writer.sample(*tick, &schemas, &row).unwrap();
+    }
+    writer.finish(&whole.facts, &whole.outcome.unwrap()).unwrap();
 }
 
 /// Writes a recording of these series and rows.

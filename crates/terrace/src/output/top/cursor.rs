@@ -1,6 +1,7 @@
 //! The cursor of `terrace top`: the moment, finding and question that the user has selected, and
 //! the time scale. Keys change it; nothing here reads a clock or a counter.
 
+use super::processes::ProcessChoice;
 use model::duration::SECOND_NS;
 
 /// What a key does.
@@ -24,6 +25,23 @@ pub enum KeyAction {
     Closer,
     /// More time in a column.
     Farther,
+    /// Processes by the next column to the left, to the right.
+    SortLeft,
+    SortRight,
+    /// The other end of that column first.
+    Reverse,
+    /// Processes and lanes, processes alone, lanes alone.
+    Panes,
+    /// Only processes with the letters that follow.
+    Filter,
+    /// A letter of the filter.
+    Letter(char),
+    /// Without its last letter.
+    Erase,
+    /// The filter is typed.
+    FilterKept,
+    /// No filter.
+    FilterDropped,
     Help,
     Quit,
 }
@@ -41,7 +59,31 @@ pub struct Cursor {
     pub finding: Option<String>,
     /// The question whose lanes alone are shown.
     pub question: Option<usize>,
+    /// How processes are ordered, and which are left out.
+    pub processes: ProcessChoice,
+    /// What stands below the findings.
+    pub panes: Panes,
     pub help: bool,
+}
+
+/// What stands below the findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Panes {
+    /// Processes, then lanes.
+    #[default]
+    Both,
+    Processes,
+    Lanes,
+}
+
+impl Panes {
+    fn next(self) -> Self {
+        match self {
+            Self::Both => Self::Processes,
+            Self::Processes => Self::Lanes,
+            Self::Lanes => Self::Both,
+        }
+    }
 }
 
 /// The time that was recorded, and how much of it fits on the screen.
@@ -151,7 +193,9 @@ impl Cursor {
             KeyAction::Closer => self.scale(-1, extent),
             KeyAction::Farther => self.scale(1, extent),
             KeyAction::Help => self.help = !self.help,
+            KeyAction::Panes => self.panes = self.panes.next(),
             KeyAction::Quit => {}
+            of_processes => self.processes.apply(of_processes),
         }
     }
 

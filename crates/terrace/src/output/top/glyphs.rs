@@ -40,6 +40,16 @@ impl Glyphs {
         }
     }
 
+    /// The mark of the column that a table is sorted by.
+    pub fn sort_sign(self, is_ascending: bool) -> &'static str {
+        match (self, is_ascending) {
+            (Self::Ascii, true) => "^",
+            (Self::Ascii, false) => "v",
+            (Self::Blocks, true) => "▲",
+            (Self::Blocks, false) => "▼",
+        }
+    }
+
     /// The mark above the column that is looked at.
     pub fn cursor_sign(self) -> char {
         match self {

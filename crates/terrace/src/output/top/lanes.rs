@@ -209,8 +209,10 @@ fn labelled(chart: &Chart, label: &str, word: &str) -> String {
 }
 
 fn still(question: &Question, space: &Space<'_>) -> Toned {
-    let title = column(&question.id, space.widths.question);
-    vec![(Tone::Strong, format!(" {title}")), (Tone::Dim, question.still.clone())]
+    let Widths { question: titles, label, cells, value, most } = space.widths;
+    let title = column(&question.id, titles);
+    let words = shortened(&question.still, label + cells + value + most);
+    vec![(Tone::Strong, format!(" {title}")), (Tone::Dim, words)]
 }
 
 /// ` disk   read vda         ..:=#%@@   120 MB/s    430 MB/s`

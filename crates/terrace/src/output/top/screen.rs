@@ -86,8 +86,9 @@ impl Screen {
         let _ = sys::poll::readable([Some(stdin.as_fd())], Some(limit_ns));
     }
 
-    /// The actions of the keys pressed since the last call.
-    pub fn actions(&mut self) -> io::Result<Vec<KeyAction>> {
+    /// The actions of the keys pressed since the last call. While `is_typing` keys are letters of
+    /// the filter.
+    pub fn actions(&mut self, mut is_typing: bool) -> io::Result<Vec<KeyAction>> {
         // crossterm would read its end for ever.
         if sys::poll::is_hung_up(io::stdin().as_fd()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -95,7 +96,13 @@ impl Screen {
         let mut actions = Vec::new();
         while event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
-                actions.extend(action_of(key));
+                let action = action_of(key, is_typing);
+                match action {
+                    Some(KeyAction::Filter) => is_typing = true,
+                    Some(KeyAction::FilterKept | KeyAction::FilterDropped) => is_typing = false,
+                    _ => {}
+                }
+                actions.extend(action);
             }
         }
         Ok(actions)
@@ -116,12 +123,15 @@ fn give_back() {
     let _ = out.flush();
 }
 
-fn action_of(key: KeyEvent) -> Option<KeyAction> {
+fn action_of(key: KeyEvent, is_typing: bool) -> Option<KeyAction> {
     if key.kind == KeyEventKind::Release {
         return None;
     }
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return (key.code == KeyCode::Char('c')).then_some(KeyAction::Quit);
+    }
+    if is_typing && let Some(action) = typed(key.code) {
+        return Some(action);
     }
     Some(match key.code {
         KeyCode::Left | KeyCode::Char('h') => KeyAction::Earlier,
@@ -136,10 +146,26 @@ fn action_of(key: KeyEvent) -> Option<KeyAction> {
         KeyCode::Tab => KeyAction::Question,
         KeyCode::Char('+' | '=') => KeyAction::Closer,
         KeyCode::Char('-') => KeyAction::Farther,
+        KeyCode::Char('<' | ',') => KeyAction::SortLeft,
+        KeyCode::Char('>' | '.') => KeyAction::SortRight,
+        KeyCode::Char('r') => KeyAction::Reverse,
+        KeyCode::Char('p') => KeyAction::Panes,
+        KeyCode::Char('/') => KeyAction::Filter,
         KeyCode::Char('?') => KeyAction::Help,
         KeyCode::Char('q') | KeyCode::Esc => KeyAction::Quit,
         _ => return None,
     })
+}
+
+/// What a key does to the filter while it is typed; `None` for keys that do what they always do.
+fn typed(key: KeyCode) -> Option<KeyAction> {
+    match key {
+        KeyCode::Char(letter) => Some(KeyAction::Letter(letter)),
+        KeyCode::Backspace => Some(KeyAction::Erase),
+        KeyCode::Enter => Some(KeyAction::FilterKept),
+        KeyCode::Esc => Some(KeyAction::FilterDropped),
+        _ => None,
+    }
 }
 
 /// Lines of toned text, as ratatui draws them.
@@ -218,11 +244,22 @@ mod tests {
 
     #[test]
     fn keys_are_actions() {
-        let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers));
+        let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers), false);
         let none = KeyModifiers::NONE;
         assert_eq!(key(KeyCode::Char('q'), none), Some(KeyAction::Quit));
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyAction::Quit));
         assert_eq!(key(KeyCode::Char('c'), none), None);
         assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);
+    }
+
+    #[test]
+    fn letters_of_a_filter_are_no_commands_but_for_ctrl_c() {
+        let key = |code, modifiers| action_of(KeyEvent::new(code, modifiers), true);
+        let none = KeyModifiers::NONE;
+        assert_eq!(key(KeyCode::Char('q'), none), Some(KeyAction::Letter('q')));
+        assert_eq!(key(KeyCode::Enter, none), Some(KeyAction::FilterKept));
+        assert_eq!(key(KeyCode::Esc, none), Some(KeyAction::FilterDropped));
+        assert_eq!(key(KeyCode::Left, none), Some(KeyAction::Earlier));
+        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyAction::Quit));
     }
 }

@@ -95,6 +95,10 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
         ("space", "stop here, and go on"),
         ("Tab", "the lanes of one question after the other, then all"),
         ("+ -", "less time in a column, more"),
+        ("< >", "processes by the column to the left, to the right"),
+        ("r", "the smallest first, the largest first"),
+        ("/", "processes by name or group: letters, then Enter; Esc: all again"),
+        ("p", "processes alone, lanes alone, both"),
         ("?", "these words, and back"),
         ("q Esc Ctrl-C", "the end"),
     ];
@@ -128,7 +132,14 @@ pub fn keys(scene: &Scene<'_>) -> Toned {
     let selected = scene.cursor.question.and_then(|it| scene.questions.get(it));
     let question = selected.map_or("Tab question", |question| question.title.as_str());
     let mut line = String::new();
-    for words in ["q quit", "? help", time, finding, pause, question, "+ - zoom"] {
+    let typing = ["Enter keep", "Esc all processes", "Backspace"];
+    let usual = [
+        "q quit", "? help", time, finding, pause, "< > sort", "/ filter", "p panes", question,
+        "+ - zoom",
+    ];
+    let is_typing = scene.cursor.processes.is_typing;
+    let keys: &[&str] = if is_typing { &typing } else { &usual };
+    for words in keys {
         if length(&line) + length(words) + 3 > scene.size.width {
             break;
         }

@@ -106,3 +106,110 @@ fn a_small_screen_names_the_cause_and_each_question_it_has_room_for() {
     assert_eq!(titles[0], "waits ");
     assert!(titles[1..].iter().all(|title| !["memory", "disk  ", "cache "].contains(title)));
 }
+
+/// The heading of the table of processes and what is below it, up to the axis.
+fn table(text: &str) -> Vec<&str> {
+    let lines = text.lines().skip_while(|line| !line.contains(" process"));
+    lines.take_while(|line| !line.contains(" a column")).collect()
+}
+
+const WIDE: ScreenSize = ScreenSize { width: 160, height: 50 };
+
+#[test]
+fn processes_stand_below_the_findings_with_the_busiest_first() {
+    let recording = testkit::who_recording();
+    let text = shown(&recording, &[], WIDE, true);
+    let table = table(&text);
+    assert!(table[0].contains(" CPUv ") && table[0].contains(" unit or group"), "{text}");
+    assert!(table[1].contains("   4711 browser ") && table[1].contains(" 55 % "), "{text}");
+    assert!(table[1].contains("session-3.scope"), "{text}");
+    // Twelve compilers of half a percent are not all there; they and the rest are the last row.
+    let last = table.last().unwrap();
+    assert!(last.contains(" others "), "{text}");
+    assert!(text.contains(" Processes in 2 s: 16"), "{text}");
+}
+
+#[test]
+fn keys_sort_by_each_column_and_turn_the_order_around() {
+    let recording = testkit::who_recording();
+    let first = |actions: &[KeyAction]| {
+        let text = shown(&recording, actions, WIDE, true);
+        let table = table(&text);
+        (table[0].to_owned(), table[1].to_owned())
+    };
+    use KeyAction::{Reverse, SortLeft, SortRight};
+    let (heading, row) = first(&[SortRight; 8]);
+    assert!(heading.contains(" memoryv") && row.contains(" browser "), "{heading}\n{row}");
+    let (heading, row) = first(&[SortRight; 9]);
+    assert!(heading.contains(" growth/sv") && row.contains(" leak ") && row.contains("+19 MiB"));
+    let (heading, row) = first(&[SortLeft]);
+    assert!(heading.contains(" process^") && row.contains(" <b>\\x1b[31mx"), "{heading}\n{row}");
+    let (heading, row) = first(&[SortLeft, SortLeft, Reverse]);
+    assert!(heading.contains(" pid^") && row.contains("   999 "), "{heading}\n{row}");
+    for count in 0..14 {
+        let (heading, _) = first(&vec![SortRight; count]);
+        assert_eq!(heading.matches(['v', '^']).count(), 1, "{heading}");
+    }
+}
+
+#[test]
+fn a_moment_of_the_past_has_its_own_processes() {
+    let recording = testkit::who_recording();
+    // 40 s in columns of a second: back to the backup.
+    let back = vec![KeyAction::Earlier; 15];
+    let text = shown(&recording, &back, WIDE, true);
+    let table = table(&text);
+    assert!(table[1].contains("    812 backup "), "{text}");
+    assert!(table[1].contains(" 150 MB ") && table[1].contains("backup.service"), "{text}");
+    assert!(table[2].contains(" kswapd0 ") && table[2].contains("(kernel)"), "{text}");
+    assert!(table[3].contains(" browser ") && table[3].contains(" 16 MB "), "{text}");
+}
+
+#[test]
+fn a_filter_keeps_names_and_groups_and_the_rest_is_others() {
+    let recording = testkit::who_recording();
+    let typed = |text: &str, end: &[KeyAction]| {
+        let letters = text.chars().map(KeyAction::Letter);
+        let actions: Vec<_> =
+            [KeyAction::Filter].into_iter().chain(letters).chain(end.iter().copied()).collect();
+        shown(&recording, &actions, WIDE, true)
+    };
+    let text = typed("CC1", &[]);
+    assert!(text.contains(": 16, 12 with \"CC1_\" in their name or group"), "{text}");
+    assert!(text.lines().last().unwrap().contains("Enter keep"), "{text}");
+    assert!(!text.contains(" leak "), "{text}");
+    assert!(table(&text).last().unwrap().contains(" others "), "{text}");
+    let text = typed("i>.serx", &[KeyAction::Erase, KeyAction::FilterKept]);
+    assert!(text.contains(", 1 with \"i>.ser\" in") && text.contains(" <i>.service"), "{text}");
+    let text = typed("nobody", &[KeyAction::FilterDropped]);
+    assert!(text.contains(" browser ") && !text.contains("nobody"), "{text}");
+}
+
+#[test]
+fn panes_take_turns_and_every_size_of_a_table_has_its_lines() {
+    let recording = testkit::who_recording();
+    let alone = shown(&recording, &[KeyAction::Panes], WIDE, true);
+    assert!(!alone.contains(" a column") && alone.contains(" cc1 "), "{alone}");
+    let lanes = shown(&recording, &[KeyAction::Panes, KeyAction::Panes], WIDE, true);
+    assert!(lanes.contains(" a column") && !lanes.contains(" process "), "{lanes}");
+    for width in [39, 40, 60, 80, 100, 160, 300] {
+        for height in [2, 6, 12, 18, 24, 60] {
+            for count in 0..14 {
+                let size = ScreenSize { width, height };
+                let text = shown(&recording, &vec![KeyAction::SortRight; count], size, true);
+                assert_eq!(text.split('\n').count(), height, "{size:?}\n{text}");
+                assert!(text.split('\n').all(|line| length(line) <= width), "{size:?}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn where_processes_are_not_watched_one_line_says_why() {
+    let mut recording = fixture("cold_read.trec");
+    let closed = model::recording::SourceState::closed("BPF is refused", Some("run it as root"));
+    recording.facts.sights.insert("who".to_owned(), closed);
+    let text = shown(&recording, &[], WIDE, true);
+    let why = "Processes were not watched: BPF is refused. Would show them: run it as root.";
+    assert_eq!(text.matches(why).count(), 1, "{text}");
+}

@@ -160,7 +160,7 @@ pub fn speaks(series: &Series) -> bool {
 }
 
 /// A count in a few letters: `7`, `1,234`, `48k`, `1.2M`.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value {
         1e6.. => format!("{}M", figure::number(value / 1e6, Digits::Two)),
         1e4.. => format!("{}k", figure::number(value / 1e3, Digits::Two)),
