@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, hostile, made, reading};
+use support::pages::{Served, fixture, hostile, made, reading, with_who};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
@@ -450,6 +450,121 @@ fn what_a_hostile_recording_says_is_text() {
     };
     assert!(results[1].as_u64().unwrap() > 0, "{results:?}");
     assert_eq!((&results[2], &results[3]), (&json!(0), &json!(true)));
+}
+
+/// The label of each line of a chart of processes, and whether it is drawn.
+fn legend(chart: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('[data-chart=\"who-{chart}\"] .legend button')].map(\
+         it => it.firstChild.nextSibling.data + ' ' + (it.ariaPressed === 'true'))"
+    )
+}
+
+#[test]
+fn who_did_it_is_drawn_and_one_is_shown_alone() {
+    let directory = TempDir::new();
+    let file = directory.join("who.trec");
+    with_who(&file);
+    let url = page_file(&directory, &[&file]);
+    let shares = "[...document.querySelectorAll('[data-chart=\"who-read_bytes\"] output')].map(\
+                  it => it.textContent)";
+    let backup = "[data-chart=\"who-cpu\"] [data-series=\"cpu: backup 812\"]";
+    let focused = "document.activeElement.dataset.series";
+    let steps = json!([
+        ["wait", READY],
+        ["tell", "[...document.querySelectorAll('[data-chart^=who]')].map(it => it.dataset.chart)"],
+        ["tell", legend("read_bytes")],
+        // Bytes that were read, over 20 s each: 150 of 170 MB/s.
+        ["wait", "document.querySelector('[data-chart=\"who-read_bytes\"] output').textContent"],
+        ["tell", shares],
+        ["tell", "document.querySelector('#files').innerText"],
+        ["click", backup],
+        ["tell", legend("cpu")],
+        ["tell", legend("memory")],
+        ["tell", focused],
+        ["press", "Enter"],
+        ["tell", legend("refaulted")],
+        // A part without the backup has other first ones.
+        ["tell", "document.querySelector('[data-chart=\"who-cpu\"] [role]').ariaLabel"],
+        ["drag", "[data-chart=\"who-cpu\"] .u-over", 0.0, 0.2],
+        ["wait", "!document.querySelector('[data-chart=\"who-read_bytes\"]')"],
+        ["tell", legend("cpu")],
+        ["tell", "document.querySelectorAll('[data-question=who] :is(b, img, script)').length"],
+    ]);
+    let Some(told) = results(&url, &WIDE, &steps) else {
+        return;
+    };
+    let figures = ["cpu", "queue", "block_wait", "read_bytes", "written_bytes", "refaulted"];
+    let charts: Vec<String> =
+        figures.into_iter().chain(["swapped_in", "memory"]).map(|it| format!("who-{it}")).collect();
+    assert_eq!(told[0], json!(charts));
+    assert_eq!(told[1], json!(["backup 812 true", "browser 4711 true", "all others true"]));
+    assert_eq!(told[2], json!(["88.2 %", "11.8 %", ""]));
+    let files = told[3].as_str().unwrap();
+    assert!(
+        files.contains("/srv/photos/2026.tar") && files.contains("backup 812 100 %"),
+        "{files}"
+    );
+    assert!(files.contains("<img src=x onerror=alert(1)>"), "{files}");
+    assert!(files.contains("inode 72 of device 8:1"), "{files}");
+    assert!(files.contains(r"<b>\x1b[31mx 999 100 %"), "{files}");
+    let cpu: Vec<&str> = told[4].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(cpu.len(), 11, "{cpu:?}");
+    assert_eq!(
+        cpu.iter().filter(|it| it.ends_with("true")).collect::<Vec<_>>(),
+        [&"backup 812 true"]
+    );
+    // It is not among the first ten of memory, and is shown there, too.
+    let memory = told[5].as_array().unwrap();
+    assert!(memory.contains(&json!("backup 812 true")), "{memory:?}");
+    assert_eq!(told[6], "cpu: backup 812");
+    assert_eq!(told[7], json!(["browser 4711 true", "all others true"]));
+    let said = told[8].as_str().unwrap();
+    assert!(said.contains("browser 4711: 0.08 processors to 0.55 processors"), "{said}");
+    let early = told[9].as_array().unwrap();
+    assert_eq!(early[0], "browser 4711 true");
+    assert!(!early.contains(&json!("backup 812 true")), "{early:?}");
+    assert_eq!(told[10], 0);
+}
+
+#[test]
+fn who_did_it_is_readable_in_both_themes_and_on_narrow_screens() {
+    let directory = TempDir::new();
+    let file = directory.join("who.trec");
+    with_who(&file);
+    let url = page_file(&directory, &[&file]);
+    for width in [380, 1280] {
+        for dark in [false, true] {
+            let steps = json!([
+                ["wait", READY],
+                ["tell", "document.documentElement.scrollWidth <= innerWidth"],
+                [
+                    "tell",
+                    "[...document.querySelectorAll('[data-question=who] .legend button')]\
+                          .every(it => it.scrollWidth <= it.clientWidth + 1)"
+                ],
+            ]);
+            let screen = Screen { width, height: 900, dark };
+            let Some(told) = results(&url, &screen, &steps) else {
+                return;
+            };
+            assert_eq!(told, [json!(true), json!(true)], "{width} {dark}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_without_processes_says_why() {
+    let directory = TempDir::new();
+    let url = page_file(&directory, &[&fixture("cold_read")]);
+    let steps = json!([
+        ["wait", READY],
+        ["tell", "document.querySelector('[data-question=who]').innerText"],
+    ]);
+    if let Some(told) = results(&url, &WIDE, &steps) {
+        let text = told[0].as_str().unwrap();
+        assert_eq!(text.split('\n').next_back(), Some("Processes were not watched."), "{text}");
+    }
 }
 
 #[test]

@@ -252,7 +252,9 @@ fn processes_are_sorted_filtered_and_looked_at_back_in_time() {
     let screen = top.until("unit or group");
     assert!(screen.contains(" CPU▼ ") && screen.contains("backup.service"), "{screen}");
     // A name of others is text, whatever it holds.
+    top.keys("/31mx");
     top.until(r" <b>\x1b[31mx ");
+    top.keys("\x1b");
     top.keys(">>>");
     top.until("read/s▼");
     top.keys("r");

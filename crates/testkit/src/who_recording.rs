@@ -49,21 +49,29 @@ pub fn who_recording() -> Recording {
     recording.who = Who { processes: processes(), files: files(), ..Who::default() };
     let names = ["trace.sched.run_ns", "trace.sched.queue_ns", "trace.sched.block_io_ns"];
     recording.series = names.map(time_series).into();
-    let mut used = [0u64; 3];
-    for sample in 0..=SAMPLES {
-        let at_ns = sample * SAMPLE_NS;
-        if sample > 0 {
-            let rows = rows_of(sample);
-            for row in &rows {
-                for (sum, figure) in used.iter_mut().zip(&row.figures) {
-                    *sum += figure;
+    let mut sums = vec![[0u64; 3]; SAMPLES as usize];
+    for sample in 1..=SAMPLES {
+        let rows = rows_of(sample);
+        for row in &rows {
+            let samples = row.from_ns / SAMPLE_NS..row.to_ns / SAMPLE_NS;
+            let count = samples.end - samples.start;
+            for sum in &mut sums[samples.start as usize..samples.end as usize] {
+                for (sum, figure) in sum.iter_mut().zip(&row.figures) {
+                    *sum += figure / count;
                 }
             }
+        }
+        recording.who.rows.extend(rows);
+        recording.who.file_rows.extend(file_rows_of(sample));
+    }
+    let mut used = [0u64; 3];
+    for sample in 0..=SAMPLES {
+        if let Some(sums) = sample.checked_sub(1).map(|before| sums[before as usize]) {
+            used.iter_mut().zip(sums).for_each(|(used, sum)| *used += sum);
             // Nobody knows who used this.
             used[0] += SAMPLE_NS / 20;
-            recording.who.rows.extend(rows);
-            recording.who.file_rows.extend(file_rows_of(sample));
         }
+        let at_ns = sample * SAMPLE_NS;
         recording.ticks.push(Tick { due_ns: at_ns, at_ns });
         for (series, value) in recording.series.iter_mut().zip(used) {
             series.push(u32::try_from(sample).unwrap_or(u32::MAX), i64::try_from(value).ok());

@@ -1,12 +1,12 @@
 //! Who did it, for a browser: the processes and files of a recording, and their rows as columns.
 //!
 //! Rows of a process that are shorter than a page can show are merged, so that a page holds no more
-//! than [`ROWS_OF_A_PROCESS`] of each, however long the recording is: sums stay exact. What is
+//! than `ROWS_OF_A_PROCESS` of each, however long the recording is: sums stay exact. What is
 //! recorded after the page was made comes row by row.
 
 use crate::view::{ColumnRange, pack};
 use model::recording::{
-    Facts, FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, SourceState, Who,
+    Facts, FileIdentity, FileRow, GroupName, Process, ProcessFigure, ProcessRow, SourceState, Who,
 };
 use model::text::escaped;
 use serde::Serialize;
@@ -40,8 +40,12 @@ pub struct ProcessLine {
 impl From<&Process> for ProcessLine {
     fn from(process: &Process) -> Self {
         let Process { name, pid, parent, user, group, is_kernel, is_many, .. } = process;
-        let (name, group) = (escaped(name), escaped(group));
-        let place = if group.is_empty() { "group not known" } else { &group };
+        let name = escaped(name);
+        let place = match GroupName::of(group) {
+            Some(unit) if unit.text == *group => escaped(group).into_owned(),
+            Some(unit) => format!("{} ({})", escaped(&unit.text), escaped(group)),
+            None => "group not known".to_owned(),
+        };
         Self {
             label: if *is_many { format!("{name} (several)") } else { format!("{name} {pid}") },
             about: if *is_kernel {

@@ -54,8 +54,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
 }
 
 /**
- * Calls `draw` with the width of `box`, once it is on the page and whenever that changes, and shows
- * what it returns.
+ * Shows what `draw` makes of the width of `box`, once it is on the page and whenever that changes.
  * @param {HTMLElement} box @param {(width: number) => Element} draw
  */
 export function curveFit(box, draw) {

@@ -3,8 +3,7 @@
 /** @typedef {import("./decode.js").Timeline} Timeline */
 
 /**
- * Takes in what comes until the recording has ended; `grown` is called for what is to be drawn
- * anew, at most once a frame.
+ * Takes in what comes until the recording has ended; calls `grown` at most once a frame.
  * @param {Timeline} timeline @param {string} path
  * @param {(previousEnd: number, isExplained: boolean, hasEnded: boolean) => void} grown
  */

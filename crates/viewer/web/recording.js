@@ -1,6 +1,5 @@
-// The page of one or two recordings: reads the data, puts the parts together, joins what is chosen
-// with what is drawn.
-// Tests may lean on data-* and ids, and on body[data-ready] once the first chart is drawn.
+// The page of one or two recordings: joins what is chosen with what is drawn.
+// Tests may lean on data-*, ids, and body[data-ready] once the first chart is drawn.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { recordingOf } from "./decode.js";

@@ -258,7 +258,7 @@ function terraceWidth(text, font) {
 
 /**
  * A label for each tread, as near to it as there is room, best beside its end, with a line to it
- * where it is not near. One that finds no room is left out: the step still gives its numbers.
+ * where it is not near. One that finds no room is left out.
  * @param {Tread[]} treads @param {number} width
  * @param {{left: number, top: number, bottom: number, height: number}} frame
  * @param {(tier: Tier) => number[]} findings

@@ -1,5 +1,5 @@
-// Who did it: for each figure the first processes of the time that is shown as one chart, and the
-// files. A process that is pressed is shown alone in all charts.
+// Who did it: a chart of the first processes of the time that is shown for each figure, and the
+// files. A process that is pressed is shown alone in all of them.
 import { element } from "./dom.js";
 import { figure } from "./format.js";
 import { firstAfter } from "./decode.js";
@@ -78,7 +78,7 @@ export class Who {
     update();
   }
 
-  /** Takes in what a live recording grew by. @param {any} news */
+  /** @param {any} news of a live recording */
   grow({ processes, process_rows, files, file_rows, about }) {
     const { who } = this.timeline.view;
     who.about = about;
@@ -144,7 +144,8 @@ export class Who {
       drawn.chart?.remove();
       drawn.members = key;
       drawn.chart = key ? this.chart(lane, members) : undefined;
-      this.charts.append(...this.drawn.flatMap(({ chart }) => chart?.element ?? []));
+      const next = this.drawn.slice(this.drawn.indexOf(drawn) + 1).find(({ chart }) => chart);
+      if (drawn.chart) this.charts.insertBefore(drawn.chart.element, next?.chart?.element ?? null);
     }
     for (const { trace } of drawn.chart?.lines ?? []) {
       const amount = amounts[trace.process ?? OTHERS];
@@ -220,7 +221,7 @@ export class Who {
   lines({ column, is_level, all }, members) {
     const { grid, timeline } = this,
       { clock } = timeline,
-      line = () => new Float64Array(grid.length).fill(is_level ? NaN : 0),
+      line = () => new Float64Array(grid.length).fill(is_level ? NaN : 0).fill(NaN, 0, 1),
       lines = new Map(members.map(id => [id, line()])),
       others = line(),
       left = line(),

@@ -2,7 +2,7 @@
 //! the second that is looked at.
 //!
 //! Narrow screens drop columns in the order of their importance, never the one that is sorted by.
-//! Whoever finds no room is in the last row, so that the rows add up to what all used.
+//! Processes without room are summed up in the last row, so that the rows add up.
 
 use super::usage::{ProcessRates, rates};
 use super::values::short;
@@ -13,7 +13,7 @@ use crate::output::prose::long_time;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::length;
 use crate::output::verdict::shortened;
-use model::recording::{Process, ProcessFigure};
+use model::recording::{GroupName, Process, ProcessFigure};
 use std::cmp::Ordering;
 use viewer::who::{is_rest, unwatched};
 
@@ -270,9 +270,9 @@ fn value(one: &ProcessRates<'_>, column: Column) -> Option<f64> {
     })
 }
 
-/// The unit of a control group: the last part of its path.
-fn unit_of(group: &str) -> &str {
-    group.rsplit('/').next().unwrap_or_default()
+/// The unit or container that a control group belongs to, else its path.
+fn unit_of(group: &str) -> String {
+    GroupName::of(group).map(|name| name.text).unwrap_or_default()
 }
 
 /// The columns that fit, from left to right, each with its width: the last one takes what is left.
@@ -342,6 +342,7 @@ fn placed(text: &str, column: Column, width: usize) -> String {
 fn cell(one: &ProcessRates<'_>, column: Column) -> String {
     let Some(process) = one.process else {
         return match column {
+            Column::Name if one.count == 1 => "1 other".to_owned(),
             Column::Name => format!("{} others", one.count),
             Column::Pid | Column::User | Column::Group => String::new(),
             _ => number(one, column),
@@ -353,7 +354,7 @@ fn cell(one: &ProcessRates<'_>, column: Column) -> String {
         Column::User => process.user.to_string(),
         Column::Name => name_of(process, one.count),
         Column::Group if process.is_kernel => "(kernel)".to_owned(),
-        Column::Group => escaped(unit_of(&process.group)).into_owned(),
+        Column::Group => escaped(&unit_of(&process.group)).into_owned(),
         _ => number(one, column),
     }
 }
