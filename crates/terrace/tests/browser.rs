@@ -491,16 +491,16 @@ fn who_did_it_is_drawn_and_one_is_shown_alone() {
         ["tell", legend("cpu")],
         ["tell", "document.querySelectorAll('[data-question=who] :is(b, img, script)').length"],
     ]);
-    let Some(told) = results(&url, &WIDE, &steps) else {
+    let Some(values) = results(&url, &WIDE, &steps) else {
         return;
     };
     let figures = ["cpu", "queue", "block_wait", "read_bytes", "written_bytes", "refaulted"];
     let charts: Vec<String> =
         figures.into_iter().chain(["swapped_in", "memory"]).map(|it| format!("who-{it}")).collect();
-    assert_eq!(told[0], json!(charts));
-    assert_eq!(told[1], json!(["backup 812 true", "browser 4711 true", "all others true"]));
-    assert_eq!(told[2], json!(["88.2 %", "11.8 %", ""]));
-    let files = told[3].as_str().unwrap();
+    assert_eq!(values[0], json!(charts));
+    assert_eq!(values[1], json!(["backup 812 true", "browser 4711 true", "all others true"]));
+    assert_eq!(values[2], json!(["88.2 %", "11.8 %", ""]));
+    let files = values[3].as_str().unwrap();
     assert!(
         files.contains("/srv/photos/2026.tar") && files.contains("backup 812 100 %"),
         "{files}"
@@ -508,23 +508,23 @@ fn who_did_it_is_drawn_and_one_is_shown_alone() {
     assert!(files.contains("<img src=x onerror=alert(1)>"), "{files}");
     assert!(files.contains("inode 72 of device 8:1"), "{files}");
     assert!(files.contains(r"<b>\x1b[31mx 999 100 %"), "{files}");
-    let cpu: Vec<&str> = told[4].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let cpu: Vec<&str> = values[4].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(cpu.len(), 11, "{cpu:?}");
     assert_eq!(
         cpu.iter().filter(|it| it.ends_with("true")).collect::<Vec<_>>(),
         [&"backup 812 true"]
     );
     // It is not among the first ten of memory, and is shown there, too.
-    let memory = told[5].as_array().unwrap();
+    let memory = values[5].as_array().unwrap();
     assert!(memory.contains(&json!("backup 812 true")), "{memory:?}");
-    assert_eq!(told[6], "cpu: backup 812");
-    assert_eq!(told[7], json!(["browser 4711 true", "all others true"]));
-    let said = told[8].as_str().unwrap();
+    assert_eq!(values[6], "cpu: backup 812");
+    assert_eq!(values[7], json!(["browser 4711 true", "all others true"]));
+    let said = values[8].as_str().unwrap();
     assert!(said.contains("browser 4711: 0.08 processors to 0.55 processors"), "{said}");
-    let early = told[9].as_array().unwrap();
+    let early = values[9].as_array().unwrap();
     assert_eq!(early[0], "browser 4711 true");
     assert!(!early.contains(&json!("backup 812 true")), "{early:?}");
-    assert_eq!(told[10], 0);
+    assert_eq!(values[10], 0);
 }
 
 #[test]
@@ -545,10 +545,10 @@ fn who_did_it_is_readable_in_both_themes_and_on_narrow_screens() {
                 ],
             ]);
             let screen = Screen { width, height: 900, dark };
-            let Some(told) = results(&url, &screen, &steps) else {
+            let Some(values) = results(&url, &screen, &steps) else {
                 return;
             };
-            assert_eq!(told, [json!(true), json!(true)], "{width} {dark}");
+            assert_eq!(values, [json!(true), json!(true)], "{width} {dark}");
         }
     }
 }
@@ -561,8 +561,8 @@ fn a_recording_without_processes_says_why() {
         ["wait", READY],
         ["tell", "document.querySelector('[data-question=who]').innerText"],
     ]);
-    if let Some(told) = results(&url, &WIDE, &steps) {
-        let text = told[0].as_str().unwrap();
+    if let Some(values) = results(&url, &WIDE, &steps) {
+        let text = values[0].as_str().unwrap();
         assert_eq!(text.split('\n').next_back(), Some("Processes were not watched."), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! What `terrace top` shows: a recording, its explanation and what is looked at become the lines of
-//! a screen, from the top down: what is looked at, the bars, the findings, the processes, the lanes,
-//! the keys.
+//! a screen, from the top down: what is looked at, the bars, the findings, the processes, the
+//! lanes, the keys.
 //!
 //! [`picture`] is pure and is tested as text; [`screen`] puts its lines on a terminal. What does
 //! not fit is left out in this order: lanes, the second bar, cleared suspects, grades.

@@ -243,10 +243,10 @@ fn ordered(a: &ProcessRates<'_>, b: &ProcessRates<'_>, choice: &ProcessChoice) -
         let value = |one| value(one, choice.sort).unwrap_or(f64::NEG_INFINITY);
         value(b).total_cmp(&value(a))
     };
-    let order = if choice.is_reversed { order.reverse() } else { order };
+    let chosen = if choice.is_reversed { order.reverse() } else { order };
     // Equals keep their places from one picture to the next.
     let id = |one: &ProcessRates<'_>| one.process.map_or(u32::MAX, |process| process.id);
-    order.then(id(a).cmp(&id(b)))
+    chosen.then(id(a).cmp(&id(b)))
 }
 
 /// The number in a column; shares are 1 for one whole processor or thread.
