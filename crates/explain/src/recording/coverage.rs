@@ -32,6 +32,8 @@ enum Division {
     Origin,
     Call,
     Class,
+    /// In none: anywhere in the slice, beside what others account for.
+    Slice,
 }
 
 /// A part that findings may account for, and how long it is.
@@ -146,7 +148,8 @@ fn slice_coverage(run: &RunView, slice: TimeSlice, claims: &Claims) -> Option<Sl
         })
         .collect();
     left.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let covered_ns = by_origin.max(by_class).min(thread_ns);
+    let in_a_part = by_origin.max(by_class);
+    let covered_ns = in_a_part.saturating_add(of(Division::Slice)).min(thread_ns);
     Some(SliceCoverage { slice, wall_ns, thread_ns, covered_ns, left })
 }
 
@@ -200,7 +203,7 @@ fn rooms(run: &RunView, place: &Place) -> Vec<Room> {
     match place {
         Place::Slice(slice) => {
             let ns = thread_ns(run, *slice);
-            let division = Division::Origin;
+            let division = Division::Slice;
             vec![Room { slice: *slice, division, name: slice.id().to_owned(), ns }]
         }
         Place::Calls(calls) => calls.iter().filter_map(|call| call_room(run, call)).collect(),
@@ -209,7 +212,7 @@ fn rooms(run: &RunView, place: &Place) -> Vec<Room> {
 }
 
 fn call_room(run: &RunView, call: &str) -> Option<Room> {
-    let time = run.sampled_calls(call, &[call])?;
+    let time = run.sampled_calls(&[call])?;
     let name = format!("{CALL_PART}{call}");
     Some(Room { slice: TimeSlice::Run, division: Division::Call, name, ns: time.ns })
 }
@@ -262,6 +265,10 @@ fn parts(run: &RunView, slice: TimeSlice, by_class: bool) -> Vec<Room> {
         let named =
             run.processor_samples().map(|samples| samples.calls(run.run_ns())).unwrap_or_default();
         rooms.extend(named.iter().filter_map(|(call, _)| call_room(run, call)));
+        // On its way into and out of a call a thread is in none by name.
+        let named_ns = named.iter().fold(0, |sum: u64, (_, time)| sum.saturating_add(time.ns));
+        let nameless = part_rooms(run, TimePart::SystemCalls).into_iter();
+        rooms.extend(nameless.map(|room| Room { ns: room.ns.saturating_sub(named_ns), ..room }));
         return rooms;
     }
     let listed = run.accounts.of_which.iter().filter_map(|listed| {

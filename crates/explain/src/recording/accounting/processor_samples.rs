@@ -99,7 +99,6 @@ impl<'a> ProcessorSamples<'a> {
     /// was never met. The series must not overlap.
     pub(in crate::recording) fn time<'s>(
         &self,
-        what: &str,
         series: impl IntoIterator<Item = &'s str>,
         run_ns: u64,
     ) -> SampledTime {
@@ -107,7 +106,7 @@ impl<'a> ProcessorSamples<'a> {
             series.into_iter().filter_map(|name| Some((name, self.view.sum(name)?))).collect();
         let hits = counted.iter().fold(0, |sum: u64, (_, hits)| sum.saturating_add(*hits));
         let names = counted.iter().map(|(name, _)| *name).chain([SAMPLES]);
-        self.share_of(what, hits.min(self.all), run_ns, names)
+        self.share_of(hits.min(self.all), run_ns, names)
     }
 
     /// The part of `run_ns` outside of user code.
@@ -115,7 +114,7 @@ impl<'a> ProcessorSamples<'a> {
         let user = self.view.sum(USER).unwrap_or(0).min(self.all);
         let inside = ORIGINS.iter().map(|(_, series)| *series).filter(|series| *series != USER);
         let recorded = inside.filter(|series| self.view.sum(series).is_some_and(|hits| hits > 0));
-        self.share_of("in the kernel", self.all - user, run_ns, recorded.chain([SAMPLES]))
+        self.share_of(self.all - user, run_ns, recorded.chain([SAMPLES]))
     }
 
     /// The system calls by their samples, most first: the name, the series, and the time.
@@ -123,7 +122,7 @@ impl<'a> ProcessorSamples<'a> {
         let sampled = self.view.starting_with(CALL).filter_map(|series| {
             let name = series.schema.name.as_str();
             let call = name.strip_prefix(CALL)?;
-            let time = self.time(&format!("in {call}"), [name], run_ns);
+            let time = self.time([name], run_ns);
             (time.ns > 0).then_some((call, time))
         });
         let mut calls: Vec<_> = sampled.collect();
@@ -133,7 +132,6 @@ impl<'a> ProcessorSamples<'a> {
 
     fn share_of<'s>(
         &self,
-        what: &str,
         hits: u64,
         run_ns: u64,
         series: impl Iterator<Item = &'s str>,
@@ -149,13 +147,13 @@ impl<'a> ProcessorSamples<'a> {
             named => named,
         };
         let (low_ns, high_ns) = (part(low).min(ns), part(high).max(ns));
-        let time = |name: String, ns| Evidence::time(name, ns, source).seen_in(&series);
+        let time = |name: &str, ns| Evidence::time(name, ns, source).seen_in(&series);
         let evidence = vec![
-            time(format!("{what}, sampled"), ns),
-            time("95 % sure: at least".to_owned(), low_ns),
-            time("at most".to_owned(), high_ns),
+            time("sampled", ns),
+            time("at least (95 %)", low_ns),
+            time("at most (95 %)", high_ns),
             Evidence::count("samples", hits, source).seen_in(&series),
-            Evidence::count("of", self.all, source).seen_in([SAMPLES]),
+            Evidence::count("samples of all", self.all, source).seen_in([SAMPLES]),
         ];
         SampledTime { ns, low_ns, high_ns, evidence }
     }

@@ -111,7 +111,7 @@ pub(super) fn files(run: &RunView) -> RunVerdict {
 }
 
 fn judge(run: &RunView, calls: &[&str], purpose: &str, remedy: &str) -> RunVerdict {
-    let time = run.sampled_calls(purpose, calls).ok_or(NoFinding::Nothing)?;
+    let time = run.sampled_calls(calls).ok_or(NoFinding::Nothing)?;
     if !run.hurts(time.low_ns) {
         return Err(time.cleared());
     }
@@ -121,12 +121,7 @@ fn judge(run: &RunView, calls: &[&str], purpose: &str, remedy: &str) -> RunVerdi
         list(&first_calls(run, |call| calls.contains(&call))),
     );
     let grown = ["trace.sched.threads", "stat.processes", "tree.minor_faults"];
-    let named =
-        run.processor_samples().map(|samples| samples.calls(run.run_ns())).unwrap_or_default();
-    let first = named.into_iter().find(|(call, _)| calls.contains(call));
-    let mut evidence = time.evidence;
-    evidence.extend(first.and_then(|(_, time)| time.evidence.into_iter().next()));
-    let finding = Finding::new(Grade::Measured, claim, evidence).and(run.all_grown(&grown));
+    let finding = Finding::new(Grade::Measured, claim, time.evidence).and(run.all_grown(&grown));
     Ok(Cause::new(Some(time.ns), finding.remedy(remedy)))
 }
 

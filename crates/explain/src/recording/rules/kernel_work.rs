@@ -79,7 +79,7 @@ pub(super) fn interrupts(run: &RunView) -> RunVerdict {
     let samples = run.processor_samples().ok_or(NoFinding::Nothing)?;
     judge(
         run,
-        Some(samples.time("interrupts", series, run.run_ns())),
+        Some(samples.time(series, run.run_ns())),
         |time| format!("Served interrupts for {time}"),
         &["stat.intr"],
         "Let devices gather their interrupts (ethtool -C), or spread them over processors. Risk: \

@@ -10,7 +10,7 @@ use crate::recording::accounting::processor_samples::{
     CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime,
 };
 use crate::verdict::{NoFinding, Verdict, clear_count};
-use model::explanation::{OverlappingPart, TimePart, TimeSlice, short_words};
+use model::explanation::{OverlappingPart, TimePart, TimeSlice};
 use model::recording::{Series, Subject, Task, Usage};
 use model::{Evidence, Finding, Grade};
 use std::ops::Deref;
@@ -205,18 +205,14 @@ impl RunView<'_> {
     pub(in crate::recording) fn sampled(&self, part: TimePart) -> Option<SampledTime> {
         let mut known = ORIGINS.iter().chain(&CLASSES);
         let (_, series) = known.find(|(known, _)| *known == part)?;
-        Some(self.processor_samples()?.time(&short_words(part.id()), [*series], self.run_ns()))
+        Some(self.processor_samples()?.time([*series], self.run_ns()))
     }
 
     /// The processor time inside of these system calls by samples.
-    pub(in crate::recording) fn sampled_calls(
-        &self,
-        what: &str,
-        calls: &[&str],
-    ) -> Option<SampledTime> {
+    pub(in crate::recording) fn sampled_calls(&self, calls: &[&str]) -> Option<SampledTime> {
         let series: Vec<String> = calls.iter().map(|call| format!("{CALL}{call}")).collect();
         let names = series.iter().map(String::as_str);
-        Some(self.processor_samples()?.time(what, names, self.run_ns()))
+        Some(self.processor_samples()?.time(names, self.run_ns()))
     }
 
     /// Of that, in the kernel.

@@ -40,7 +40,7 @@ pub(super) fn reads(run: &RunView) -> RunVerdict {
         remedy: "Read more at a time, into a buffer of 64 KiB or more. Risk: where data arrives \
                  piece by piece, nothing; from a device, more is read than may be used.",
     };
-    judge(run, run.sampled_calls("in read calls", READS), run.read_calls(), run.read_chars(), words)
+    judge(run, run.sampled_calls(READS), run.read_calls(), run.read_chars(), words)
 }
 
 pub(super) fn writes(run: &RunView) -> RunVerdict {
@@ -51,7 +51,7 @@ pub(super) fn writes(run: &RunView) -> RunVerdict {
         remedy: "Gather output in a buffer of 64 KiB or more (a standard stream that is no terminal \
                  does). Risk: what is in the buffer comes later, and is lost in a crash.",
     };
-    let time = run.sampled_calls("in write calls", WRITES);
+    let time = run.sampled_calls(WRITES);
     judge(run, time, run.write_calls(), run.write_chars(), words)
 }
 

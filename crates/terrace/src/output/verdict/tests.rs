@@ -5,8 +5,8 @@ use super::*;
 use crate::output::clean::printable;
 use crate::output::prose::shown;
 use model::explanation::{
-    Actor, ActorRole, Bars, Cause, ClearedCause, FigureUse, OverlappingPart, ProcessUse, Repair,
-    SCHEMA, Unseen, Watching,
+    Actor, ActorRole, Bars, Cause, ClearedCause, EventSource, FigureUse, OverlappingPart,
+    ProcessUse, Repair, SCHEMA, Unseen, Watching,
 };
 use model::{Evidence, Finding};
 
@@ -193,6 +193,23 @@ fn setting() -> VerdictSetting {
 
 fn show(explanation: &Explanation, detail: Detail, width: usize) -> String {
     page(explanation, &setting(), detail, Page::plain(width))
+}
+
+/// The share is said where it is known, and the source of the events in detail only.
+#[test]
+fn what_the_findings_account_for_is_at_the_end() {
+    let mut explanation = restore();
+    let line = "The findings account for";
+    assert!(!show(&explanation, Detail::Brief, 80).contains(line));
+    explanation.covered = Some(0.934);
+    explanation.watching.events = Some(EventSource::InKernel);
+    let brief = show(&explanation, Detail::Brief, 80);
+    assert!(brief.contains(" The findings account for 93 % of the wall time outside user code.\n"));
+    assert!(!brief.contains("inside the kernel"), "{brief}");
+    let details = |explanation: &Explanation| show(explanation, Detail::Full, 80);
+    assert!(details(&explanation).contains("Events were summed by programs inside the kernel."));
+    explanation.watching.events = Some(EventSource::Ring);
+    assert!(details(&explanation).contains("Events came through rings of samples"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::recording::accounting::processor_samples::{
     CLASSES, ORIGINS, ProcessorSamples, SampledTime,
 };
 use crate::recording::accounting::threads::TASKSTATS;
-use model::explanation::{CALL_PART, TimePart, TimeSlice, short_words};
+use model::explanation::{CALL_PART, TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
 /// So many system calls are parts of their own.
@@ -32,7 +32,7 @@ pub(super) fn by_samples(parts: &mut Parts) -> bool {
     };
     add(TimePart::Kernel.into(), samples.kernel(run));
     for (part, series) in ORIGINS.into_iter().chain(CLASSES) {
-        let time = samples.time(&short_words(part.id()), [series], run);
+        let time = samples.time([series], run);
         add(part.into(), time);
     }
     let calls = samples.calls(run).into_iter().take(MOST_CALLS);
