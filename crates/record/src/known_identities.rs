@@ -41,8 +41,11 @@ pub(crate) struct PartIds {
 }
 
 impl KnownIdentities {
-    /// Remembers what is new.
+    /// Remembers what is new, and who has ended.
     pub(crate) fn learn(&mut self, news: &Who) {
+        // Before what is new, whose rows are still to come.
+        forget(&mut self.processes, MAX_PROCESSES);
+        forget(&mut self.files, MAX_FILES);
         self.now += 1;
         let used = self.now;
         for process in &news.processes {
@@ -53,6 +56,11 @@ impl KnownIdentities {
             let known = Known { identity: file.clone(), used, has_ended: false };
             self.files.insert(file.id, known);
         }
+        for row in news.rows.iter().filter(|row| row.has_ended) {
+            if let Some(known) = self.processes.get_mut(&row.process) {
+                known.has_ended = true;
+            }
+        }
     }
 
     /// The rows with the numbers of a part that began at `base_ns`, and those that it did not name
@@ -61,11 +69,6 @@ impl KnownIdentities {
         let mut renumbered = Who::default();
         for row in &news.rows {
             let process = self.process(row.process, part, &mut renumbered.processes);
-            if row.has_ended
-                && let Some(known) = self.processes.get_mut(&row.process)
-            {
-                known.has_ended = true;
-            }
             let from_ns = row.from_ns.saturating_sub(base_ns);
             let to_ns = row.to_ns.saturating_sub(base_ns);
             renumbered.rows.push(ProcessRow { process, from_ns, to_ns, ..*row });
@@ -76,12 +79,6 @@ impl KnownIdentities {
             let from_ns = row.from_ns.saturating_sub(base_ns);
             let to_ns = row.to_ns.saturating_sub(base_ns);
             renumbered.file_rows.push(FileRow { file, process, from_ns, to_ns, ..*row });
-        }
-        if self.processes.len() > MAX_PROCESSES {
-            forget(&mut self.processes, MAX_PROCESSES);
-        }
-        if self.files.len() > MAX_FILES {
-            forget(&mut self.files, MAX_FILES);
         }
         renumbered
     }
@@ -179,8 +176,11 @@ pub(crate) fn is_others(process: &Process) -> bool {
 /// The name of processes without one of their own.
 const OTHERS: &str = "others";
 
-/// Forgets those that ended, and then the ones whose last row is longest ago.
+/// Of too many, forgets those that ended, and then the ones whose last row is longest ago.
 fn forget<T>(all: &mut HashMap<u32, Known<T>>, most: usize) {
+    if all.len() <= most {
+        return;
+    }
     all.retain(|_, known| !known.has_ended);
     let least = most - most / FORGET_SHARE;
     let Some(gone) = all.len().checked_sub(least).filter(|gone| *gone > 0) else {
@@ -246,7 +246,7 @@ mod tests {
     fn of_too_many_the_ones_not_seen_for_longest_are_forgotten() {
         let mut known = KnownIdentities::default();
         let mut ids = PartIds::default();
-        let most = MAX_FILES as u32 + 10;
+        let most = MAX_FILES as u32 + 3_000;
         for start in (0..most).step_by(1_000) {
             let files = (start..start + 1_000).map(|id| FileIdentity { id, ..Default::default() });
             // The first of all is used again and again.
@@ -256,7 +256,7 @@ mod tests {
             known.learn(&news);
             known.renumber(&news, &mut ids, 0);
         }
-        assert!(known.files.len() < MAX_FILES && known.files.len() > MAX_FILES / 2);
+        assert!(known.files.len() < MAX_FILES + 1_000 && known.files.len() > MAX_FILES / 2);
         assert!(known.files.contains_key(&0) && !known.files.contains_key(&5));
     }
 

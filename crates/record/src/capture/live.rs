@@ -43,7 +43,8 @@ impl Live {
         Ok(Self { sampler, recent, end: found.end })
     }
 
-    /// Shows what is kept. The next sample waits for `look`, so it must be short.
+    /// Shows what is kept. The next sample waits for `look`, so it must be short. Ids of processes
+    /// and files hold for one look only: they change when something is forgotten.
     pub fn look<T>(&self, look: impl FnOnce(&Recording) -> T) -> T {
         look(self.recent.lock().recording())
     }
