@@ -45,7 +45,7 @@ pub(super) fn copying(run: &RunView) -> RunVerdict {
     judge(
         run,
         run.sampled(TimePart::KernelCopying),
-        |time| format!("Copied data between the kernel and programs for {time}"),
+        |time| format!("Copied data and pages inside the kernel for {time}"),
         &["tree.read_chars", "tree.write_chars"],
         "Map the file, or let the kernel move the data (sendfile, splice, copy_file_range). Risk: \
          mapped files are read fault by fault, and not each file system can.",

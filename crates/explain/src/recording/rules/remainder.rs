@@ -14,7 +14,7 @@ use model::recording::SourceState;
 use model::{Evidence, Finding, Grade};
 
 /// So many parts are named.
-const MOST_NAMED: usize = 3;
+const MOST_NAMED: usize = 4;
 
 /// What the kernel did on processors.
 pub(super) fn kernel_time(run: &RunView, coverage: &Coverage) -> RunVerdict {
