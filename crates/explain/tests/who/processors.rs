@@ -81,6 +81,27 @@ fn a_hog_alone_waits_for_itself() {
     );
 }
 
+/// Two programs share the processors, and only they wait: the larger one is no mere victim.
+#[test]
+fn of_two_that_wait_for_each_other_the_larger_is_a_culprit_too() {
+    let mut built = crowded(60);
+    let (large, small) = (built.process("cc1", 9, SESSION), built.process("tar", 10, BACKUP));
+    built.used(large, ALL, &[(Cpu, 70 * S), (Queue, 32 * S)]);
+    built.used(small, ALL, &[(Cpu, 50 * S), (Queue, 28 * S)]);
+    let explained = built.explained();
+    let waited = finding(&explained, "cpu_contention");
+    assert_eq!(names(waited, Victim), ["cc1"]);
+    assert_eq!(names(waited, Culprit), ["cc1", "tar"]);
+    assert!(
+        waited.who[0].ends_with(
+            "; it ran 70 s itself, 58.3 % of all; backup.service (pid 10, tar) ran 50 s meanwhile \
+             (41.7 %)"
+        ),
+        "{}",
+        waited.who[0]
+    );
+}
+
 #[test]
 fn without_a_clear_one_the_first_is_named_with_its_share() {
     let mut built = machine().busy_s(100);
@@ -139,6 +160,38 @@ fn a_storm_of_short_lived_ones_names_who_started_them() {
         [
             "cron.service (6,000 short-lived processes, started by cron (pid 700), sh) ran 90 s (90 %)"
         ]
+    );
+}
+
+/// A build in several containers: no program of one of them is clear, the name is.
+#[test]
+fn one_name_in_several_groups_is_one_user() {
+    let mut built = machine().busy_s(100);
+    for number in 0..40 {
+        let group = format!("/build/{}", number % 5);
+        let compiler = built.process("rustc", 1000 + number, &group);
+        built.used(compiler, ALL, &[(Cpu, 2 * S)]);
+    }
+    let explained = built.explained();
+    let bound = finding(&explained, "cpu_bound");
+    assert_eq!(bound.who, ["rustc (40 processes in 5 groups) ran 80 s (80 %)"]);
+    let used = &bound.actors[0].used;
+    assert_eq!((used.group.as_str(), used.group_name.as_deref()), ("", None));
+}
+
+/// Three with much, and none of them with enough.
+#[test]
+fn without_a_clear_one_the_first_with_much_are_named() {
+    let mut built = machine().busy_s(100);
+    for (number, seconds) in (0..).zip([20u64, 15, 12, 8]) {
+        let process = built.process(&format!("worker{number}"), 100 + number, "/");
+        built.used(process, ALL, &[(Cpu, seconds * S)]);
+    }
+    let explained = built.explained();
+    assert_eq!(
+        finding(&explained, "cpu_bound").who,
+        ["no single process: the first of them, worker0 (pid 100), had 20 % of the processor \
+          time, worker1 (pid 101) 15 %, worker2 (pid 102) 12 %"]
     );
 }
 

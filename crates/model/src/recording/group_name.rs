@@ -27,7 +27,8 @@ pub enum GroupKind {
 pub struct GroupName {
     /// What made it.
     pub kind: GroupKind,
-    /// `backup.service`, `docker-0123456789ab`, `pod-1b2c3d4e/0123456789ab`, else the path.
+    /// `backup.service`, `docker-0123456789ab`, `pod-1b2c3d4e/0123456789ab`, else the path, with
+    /// long numbers cut.
     pub text: String,
     /// The path of the group that bears the name: what is below it belongs to it.
     pub path: String,
@@ -35,6 +36,9 @@ pub struct GroupName {
 
 /// Digits of a container's number that are shown, as its own programs do.
 const ID_DIGITS: usize = 12;
+
+/// Hexadecimal digits from which on a name is a number: 128 bits.
+const LEAST_NUMBER: usize = 32;
 
 /// Digits of a pod's number that are shown: up to its first hyphen.
 const POD_DIGITS: usize = 8;
@@ -51,7 +55,8 @@ impl GroupName {
         let named = pod(&parts).or_else(|| container(&parts)).or_else(|| unit(&parts));
         let (kind, text, depth) = named.unwrap_or_else(|| {
             let kind = if parts.is_empty() { GroupKind::Top } else { GroupKind::Folder };
-            (kind, path.to_owned(), parts.len())
+            let shortened: Vec<&str> = parts.iter().map(|part| short_id(part)).collect();
+            (kind, format!("/{}", shortened.join("/")), parts.len())
         });
         Some(Self { kind, text, path: format!("/{}", parts[..depth].join("/")) })
     }
@@ -102,6 +107,13 @@ fn container(parts: &[&str]) -> Option<Named> {
         };
         Some((GroupKind::Container, text, at + 1))
     })
+}
+
+/// The first digits of a component that is a long number, as engines that are not known here give
+/// to their groups; any other as it is.
+fn short_id(part: &str) -> &str {
+    let is_number = part.len() >= LEAST_NUMBER && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_number { &part[..ID_DIGITS] } else { part }
 }
 
 /// The engine, empty where the component does not name it, and the short number.
@@ -183,7 +195,8 @@ mod tests {
             ("/build/jobs", Folder, "/build/jobs"),
             ("/docker/short", Folder, "/docker/short"),
             ("/.service", Folder, "/.service"),
-            (&format!("/{ID}"), Folder, &format!("/{ID}")),
+            (&format!("/{ID}"), Folder, "/0123456789ab"),
+            (&format!("/jobs/{}/x", &ID[..32]), Folder, "/jobs/0123456789ab/x"),
             ("/kubepods", Folder, "/kubepods"),
         ] {
             let name = GroupName::of(path).unwrap();

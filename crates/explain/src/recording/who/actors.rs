@@ -21,12 +21,15 @@ use model::recording::{ProcessFigure, Subject};
 /// An actor is clear from this share on. Picked: three others may then have as much.
 const CLEAR: f64 = 0.25;
 
-/// The same of all processes of a group: more than all others together.
+/// The same of all processes of a group or of a name: more than all others together.
 const CLEAR_GROUP: f64 = 0.5;
 
 /// Who is named after a clear one has at least this share. Picked: one part in twenty, as a
 /// finding.
 const WORTH_NAMING: f64 = 0.05;
+
+/// The same where none is clear. Picked: below it the first one says enough.
+const WORTH_NAMING_UNCLEAR: f64 = 0.1;
 
 /// So many are named in each role, at most.
 const MOST_NAMED: usize = 3;
@@ -38,12 +41,12 @@ pub struct FoundActors<'a> {
     pub victims: Vec<User<'a>>,
     /// Those who caused it, without victims, the largest first.
     pub culprits: Vec<User<'a>>,
-    /// Whether the first victim is also the first culprit: it waited for its own use.
+    /// The victim that is also the first culprit: it waited for its own use.
     pub is_own: Option<User<'a>>,
     /// The threads of the kernel that worked for a culprit, by the name of the first.
     pub workers: Vec<User<'a>>,
-    /// The first user where none is a clear culprit.
-    pub unclear: Option<User<'a>>,
+    /// The first users where none is a clear culprit.
+    pub unclear: Vec<User<'a>>,
     /// The share of processes that this recording does not watch, if it is most; and of what.
     pub outside: Option<(f64, Quantity)>,
     /// How the role of culprits is known.
@@ -120,9 +123,13 @@ pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     if own.is_some() {
         culprits.retain(|user| user.share >= CLEAR);
     }
-    found.is_own = own.filter(|_| culprits.is_empty());
+    let most = culprits.first().map_or(0.0, |first| first.share);
+    found.is_own = own.filter(|own| own.share >= most);
     if culprits.is_empty() && found.is_own.is_none() && found.outside.is_none() {
-        found.unclear = used.users.first().filter(|user| user.share > 0.0).cloned();
+        let first = used.users.iter().take(MOST_NAMED).enumerate();
+        let named =
+            first.filter(|(number, user)| *number == 0 || user.share >= WORTH_NAMING_UNCLEAR);
+        found.unclear = named.map(|(_, user)| user.clone()).collect();
     }
     found.culprit_grade = Some(match () {
         () if roles.by_coincidence || !workers.is_empty() => Grade::Inferred,
@@ -133,15 +140,17 @@ pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     found
 }
 
-/// The first users, if the first of them is clear; else the first group that is.
+/// The first users, if the first of them is clear; else the first group that is, or the first name
+/// that processes of several groups have.
 fn clear<'a>(ranking: &Ranking<'a>) -> Vec<User<'a>> {
     if ranking.users.first().is_some_and(|first| first.share >= CLEAR) {
         let named = ranking.users.iter().take(MOST_NAMED);
         return named.filter(|user| user.share >= WORTH_NAMING).cloned().collect();
     }
-    let mut shared = ranking.groups.iter().filter(|group| group.is_shared_group());
-    let group = shared.find(|group| group.share >= CLEAR_GROUP);
-    group.cloned().into_iter().collect()
+    // A group of one process would only give it another name.
+    let groups = ranking.groups.iter().filter(|group| group.processes.len() > 1);
+    let mut together = groups.chain(&ranking.names);
+    together.find(|users| users.share >= CLEAR_GROUP).cloned().into_iter().collect()
 }
 
 /// Those whose wait is long enough to notice, and who did not cause it.

@@ -11,7 +11,7 @@ use model::Grade;
 use model::explanation::ProcessUse;
 use model::recording::{GroupKind, GroupName, Process, ProcessFigure};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A process with this share of all is a user of its own. Picked: five of them at most.
 const MUCH: f64 = 0.2;
@@ -39,8 +39,55 @@ pub struct User<'a> {
     pub sum: SharedSum,
     /// Their part of what all used, 0 to 1.
     pub share: f64,
-    /// Whether these are all processes of a control group, of whatever name.
-    pub is_group: bool,
+    /// What they have in common.
+    pub of: UserKind,
+}
+
+/// What the processes of a user have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserKind {
+    /// Their name and their unit, container or other group.
+    Program,
+    /// Their group.
+    Group,
+    /// Their name, in several groups.
+    Name,
+}
+
+/// How much of a quantity is that of one process, or of several that were summed up.
+#[derive(Clone, Copy, Debug)]
+struct Amount<'a> {
+    process: &'a Process,
+    count: u64,
+    sum: SharedSum,
+}
+
+/// The processes of one program apart: each that has much alone, the others together.
+fn split(amounts: Vec<Amount>, total: u64) -> Vec<Vec<Amount>> {
+    let whole = amounts.iter().fold(0u64, |all, one| all.saturating_add(one.sum.value));
+    let has_much = |one: &Amount| {
+        share_of(one.sum.value, total) >= MUCH
+            || share_of(one.sum.value, whole) >= MOST_OF_ITS_PROGRAM
+    };
+    let (alone, rest): (Vec<_>, Vec<_>) = amounts.into_iter().partition(has_much);
+    let apart = alone.into_iter().map(|one| vec![one]).chain([rest]);
+    apart.filter(|amounts| !amounts.is_empty()).collect()
+}
+
+impl<'a> User<'a> {
+    /// The user that these are together, of `total` in all.
+    fn of(of: UserKind, quantity: Quantity, mut amounts: Vec<Amount<'a>>, total: u64) -> Self {
+        amounts.sort_by_key(|one| (Reverse(one.sum.value), one.process.id));
+        let sum = amounts.iter().fold(SharedSum::default(), |all, one| all.plus(one.sum));
+        Self {
+            processes: amounts.iter().map(|one| one.process).collect(),
+            count: amounts.iter().fold(0u64, |all, one| all.saturating_add(one.count)),
+            quantity,
+            sum,
+            share: share_of(sum.value, total),
+            of,
+        }
+    }
 }
 
 impl User<'_> {
@@ -65,9 +112,11 @@ impl User<'_> {
         self.first().is_kernel
     }
 
-    /// Whether several processes share a control group, so that its name says more than theirs.
-    pub fn is_shared_group(&self) -> bool {
-        self.is_group && self.processes.len() > 1
+    /// How many control groups they are in.
+    pub fn group_count(&self) -> usize {
+        let paths: BTreeSet<&str> =
+            self.processes.iter().map(|process| process.group.as_str()).collect();
+        paths.len()
     }
 
     /// How much of another figure is theirs.
@@ -89,20 +138,22 @@ impl User<'_> {
     /// As JSON has it, known no better than `at_most`.
     pub fn to_use(&self, at_most: Grade, names: Names) -> ProcessUse {
         let first = self.first();
-        let group = self.group_name();
+        // In several groups they have no common one.
+        let group = self.group_name().filter(|_| self.of != UserKind::Name);
         let group_name = group.as_ref().map(|name| name.text.clone());
         let single = (self.count == 1 && !first.is_many).then_some(first);
         ProcessUse {
             process: single.map(|process| process.id),
             pid: single.map(|process| process.pid),
             name: match &group_name {
-                Some(name) if self.is_group => name.clone(),
+                Some(name) if self.of == UserKind::Group => name.clone(),
                 _ => first.name.clone(),
             },
             label: names.label(self),
             processes: self.count,
-            group: match group {
-                Some(name) if self.is_group => name.path.clone(),
+            group: match (self.of, group) {
+                (UserKind::Name, _) => String::new(),
+                (UserKind::Group, Some(name)) => name.path,
                 _ => first.group.clone(),
             },
             group_name,
@@ -122,6 +173,8 @@ pub struct Ranking<'a> {
     pub users: Vec<User<'a>>,
     /// The same by unit, container or other control group, the largest first.
     pub groups: Vec<User<'a>>,
+    /// The same by name, of those that are in several groups, the largest first.
+    pub names: Vec<User<'a>>,
     /// What all used.
     pub total: u64,
 }
@@ -130,57 +183,47 @@ impl<'a> Ranking<'a> {
     /// Ranks the users of `quantity`. All used `total` where that is known, and no less than those
     /// that have rows.
     pub fn of(sums: &[ProcessSum<'a>], quantity: Quantity, total: Option<u64>) -> Self {
-        let values: Vec<(&'a Process, u64, SharedSum)> = sums
-            .iter()
-            .map(|sum| (sum.process, sum.processes.max(1), quantity.of(sum)))
-            .filter(|(.., sum)| sum.value > 0)
-            .collect();
-        let rows = values.iter().fold(0u64, |all, (.., sum)| all.saturating_add(sum.value));
+        let all = sums.iter().map(|sum| Amount {
+            process: sum.process,
+            count: sum.processes.max(1),
+            sum: quantity.of(sum),
+        });
+        let amounts: Vec<Amount> = all.filter(|amount| amount.sum.value > 0).collect();
+        let rows = amounts.iter().fold(0u64, |all, one| all.saturating_add(one.sum.value));
         let total = total.unwrap_or(0).max(rows);
-        let named = || values.iter().filter(|(process, ..)| !is_remainder(process));
-        let group = |members: &[&(&'a Process, u64, SharedSum)], is_group| {
-            let mut members = members.to_vec();
-            members.sort_by_key(|(process, _, sum)| (Reverse(sum.value), process.id));
-            let sum = members.iter().fold(SharedSum::default(), |all, (.., sum)| all.plus(*sum));
-            User {
-                processes: members.iter().map(|(process, ..)| *process).collect(),
-                count: members.iter().fold(0u64, |all, (_, count, _)| all.saturating_add(*count)),
-                quantity,
-                sum,
-                share: share_of(sum.value, total),
-                is_group,
-            }
-        };
-        let mut programs: BTreeMap<(&str, String, bool), Vec<_>> = BTreeMap::new();
-        let mut of_groups: BTreeMap<String, Vec<_>> = BTreeMap::new();
-        for value in named() {
-            let process = value.0;
-            let name = GroupName::of(&process.group);
-            let path = name.as_ref().map(|name| name.path.clone()).unwrap_or_default();
+        let mut programs: BTreeMap<(&str, String, bool), Vec<Amount>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Vec<Amount>> = BTreeMap::new();
+        let mut names: BTreeMap<&str, Vec<Amount>> = BTreeMap::new();
+        for amount in amounts.into_iter().filter(|amount| !is_remainder(amount.process)) {
+            let process = amount.process;
+            let group = GroupName::of(&process.group);
+            let path = group.as_ref().map(|group| group.path.clone()).unwrap_or_default();
             let program = (process.name.as_str(), path.clone(), process.is_many);
-            programs.entry(program).or_default().push(value);
-            // The top of the hierarchy holds all the others.
-            if !process.is_kernel && name.is_some_and(|name| name.kind != GroupKind::Top) {
-                of_groups.entry(path).or_default().push(value);
+            programs.entry(program).or_default().push(amount);
+            if !process.is_kernel {
+                names.entry(&process.name).or_default().push(amount);
+                // The top of the hierarchy holds all the others.
+                if group.is_some_and(|group| group.kind != GroupKind::Top) {
+                    groups.entry(path).or_default().push(amount);
+                }
             }
         }
-        let mut users = Vec::new();
-        for members in programs.into_values() {
-            let whole = group(&members, false);
-            let (alone, rest): (Vec<_>, Vec<_>) = members.into_iter().partition(|(.., sum)| {
-                share_of(sum.value, total) >= MUCH
-                    || share_of(sum.value, whole.sum.value) >= MOST_OF_ITS_PROGRAM
-            });
-            users.extend(alone.into_iter().map(|one| group(&[one], false)));
-            if !rest.is_empty() {
-                users.push(group(&rest, false));
-            }
+        let user = |of, amounts: Vec<Amount<'a>>| User::of(of, quantity, amounts, total);
+        let mut ranking = Self {
+            users: Vec::new(),
+            groups: groups.into_values().map(|all| user(UserKind::Group, all)).collect(),
+            names: names.into_values().map(|all| user(UserKind::Name, all)).collect(),
+            total,
+        };
+        for amounts in programs.into_values() {
+            let apart = split(amounts, total).into_iter();
+            ranking.users.extend(apart.map(|amounts| user(UserKind::Program, amounts)));
         }
-        let mut groups: Vec<User> =
-            of_groups.into_values().map(|members| group(&members, true)).collect();
-        largest_first(&mut users);
-        largest_first(&mut groups);
-        Self { users, groups, total }
+        ranking.names.retain(|user| user.group_count() > 1);
+        for users in [&mut ranking.users, &mut ranking.groups, &mut ranking.names] {
+            largest_first(users);
+        }
+        ranking
     }
 
     /// The users of several quantities of one unit; who is a user of two is listed with the larger.
@@ -189,9 +232,10 @@ impl<'a> Ranking<'a> {
         for ranking in rankings {
             all.users.extend(ranking.users.into_iter().take(MOST_MERGED));
             all.groups.extend(ranking.groups.into_iter().take(MOST_MERGED));
+            all.names.extend(ranking.names.into_iter().take(MOST_MERGED));
             all.total = all.total.saturating_add(ranking.total);
         }
-        for users in [&mut all.users, &mut all.groups] {
+        for users in [&mut all.users, &mut all.groups, &mut all.names] {
             largest_first(users);
             let mut kept: Vec<User> = Vec::new();
             for mut user in users.drain(..) {

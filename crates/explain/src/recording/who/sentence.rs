@@ -5,9 +5,9 @@
 
 use super::actors::{ActorView, FoundActors};
 use super::quantity::Quantity;
-use super::ranking::User;
+use super::ranking::{User, UserKind};
 use super::sums::ProcessSum;
-use crate::wording::{count, list, long_time, often, percent};
+use crate::wording::{count, long_time, often, percent};
 use model::Bytes;
 use model::explanation::FileUse;
 use model::recording::{Process, ProcessFigure as Figure, Subject, Who};
@@ -40,7 +40,10 @@ impl Names<'_> {
             format!("{} processes", count(user.count))
         };
         match self.group(user) {
-            Some((group, _)) if user.is_group => format!("{group} ({how_many})"),
+            Some((group, _)) if user.of == UserKind::Group => format!("{group} ({how_many})"),
+            Some(_) if user.of == UserKind::Name => {
+                format!("{} ({how_many} in {} groups)", first.name, user.group_count())
+            }
             Some((group, true)) => format!("{group} ({how_many}, {})", first.name),
             Some((group, false)) => format!("{} ({how_many}, {group})", first.name),
             None => format!("{} ({how_many})", first.name),
@@ -88,7 +91,7 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
         let mut clause = format!("{} {}", names.label(first), waited(first, sums));
         if !others.is_empty() {
             let labels: Vec<String> = others.iter().map(|user| with_value(user, names)).collect();
-            clause.push_str(&format!(", and {}", list(&labels)));
+            clause.push_str(&format!(", {}", labels.join(", ")));
         }
         clauses.push(clause);
     }
@@ -118,14 +121,22 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
         let whole = quantity.whole_in_words();
         format!("{} of {whole} is of processes that this recording does not watch", percent(share))
     }));
-    clauses.extend(found.unclear.as_ref().map(|first| {
-        let (share, whole) = (percent(first.share), first.quantity.whole_in_words());
-        format!(
-            "no single process: the first of them, {}, had {share} of {whole}",
-            names.label(first)
-        )
-    }));
+    clauses.extend(unclear(&found.unclear, names));
     clauses.join("; ")
+}
+
+/// `no single process: the first of them, Xorg (pid 900), had 18 % of the processor time, mpv (pid
+/// 10) 12 %`
+fn unclear(users: &[User], names: Names) -> Option<String> {
+    let (first, others) = users.split_first()?;
+    let what = if first.count > 1 { "program" } else { "process" };
+    let (label, share) = (names.label(first), percent(first.share));
+    let whole = first.quantity.whole_in_words();
+    let mut further = String::new();
+    for user in others {
+        further.push_str(&format!(", {} {}", names.label(user), percent(user.share)));
+    }
+    Some(format!("no single {what}: the first of them, {label}, had {share} of {whole}{further}"))
 }
 
 /// `Xorg (pid 900) 1.2 s`
