@@ -18,8 +18,16 @@ pub struct Case {
 }
 
 /// True of any run on a shared machine: the host took the processor, or neighbours did, and
-/// nobody staged it. They neither come first nor are they false, where they are not staged.
-pub const SHARED: &[&str] = &["processor_stolen", "cpu_contention", "cache_hits_not_disk"];
+/// nobody staged it. They neither come first nor are they false, where they are not staged. Nor
+/// is what is left over by all findings, whose parts are named.
+pub const SHARED: &[&str] = &[
+    "processor_stolen",
+    "cpu_contention",
+    "cache_hits_not_disk",
+    "kernel_time",
+    "other_block_io",
+    "other_sleep",
+];
 
 /// Cases whose bars are compared with the kernel's own trace as well: of each slice one in
 /// which it is large, two of very many very short waits, and one of many short children.
@@ -33,21 +41,21 @@ pub const CASES: &[Case] = &[
         first: &["reads_from_device"],
         // Its device is slow because the group may read so much and no more.
         also: &["io_limit"],
-        besides: &["read_ahead_small"],
+        besides: &["read_ahead_small", "metadata_reads", "kernel_copying"],
         make: make::cold_read,
     },
     Case {
         name: "cold_mmap",
         first: &["reads_from_device"],
         also: &[],
-        besides: &["cpu_bound", "read_ahead_small"],
+        besides: &["cpu_bound", "read_ahead_small", "metadata_reads"],
         make: make::cold_mmap,
     },
     Case {
         name: "first_touch",
         first: &["first_touch", "memory_backed_lazily"],
         also: &[],
-        besides: &["cpu_bound", "first_touch", "thp_fallback"],
+        besides: &["cpu_bound", "first_touch", "thp_fallback", "page_clearing"],
         make: make::first_touch,
     },
     Case {
@@ -62,6 +70,7 @@ pub const CASES: &[Case] = &[
             "cpu_bound",
             "first_touch",
             "served_by_flash",
+            "page_clearing",
         ],
         make: make::swap_random,
     },
@@ -69,7 +78,7 @@ pub const CASES: &[Case] = &[
         name: "swap_zeros",
         first: &["zero_pages_swapped", "memory_limit", "reclaim_direct"],
         also: &["zero_pages_swapped"],
-        besides: &["memory_limit", "reclaim_direct", "cpu_bound", "first_touch"],
+        besides: &["memory_limit", "reclaim_direct", "cpu_bound", "first_touch", "page_clearing"],
         make: make::swap_zeros,
     },
     Case {
@@ -82,6 +91,7 @@ pub const CASES: &[Case] = &[
             "reclaim_direct",
             "reclaim_throttled",
             "cpu_bound",
+            "kernel_copying",
         ],
         make: make::limit_refaults,
     },
@@ -97,6 +107,9 @@ pub const CASES: &[Case] = &[
             "cpu_bound",
             "writes_to_device",
             "file_system_wait",
+            "kernel_copying",
+            "journal_wait",
+            "writeback_wait",
         ],
         make: make::write_small_group,
     },
@@ -104,21 +117,28 @@ pub const CASES: &[Case] = &[
         name: "dirty_throttle",
         first: &["dirty_throttle"],
         also: &[],
-        besides: &["cpu_bound", "writes_to_device", "file_system_wait"],
+        besides: &[
+            "cpu_bound",
+            "writes_to_device",
+            "file_system_wait",
+            "kernel_copying",
+            "journal_wait",
+            "writeback_wait",
+        ],
         make: make::dirty_throttle,
     },
     Case {
         name: "write_limit",
         first: &["writes_to_device", "small_sync_writes"],
         also: &["io_limit"],
-        besides: &[],
+        besides: &["journal_wait", "writeback_wait"],
         make: make::write_limit,
     },
     Case {
         name: "misaligned",
         first: &["writes_to_device", "small_sync_writes"],
         also: &["misaligned_requests"],
-        besides: &["cpu_bound"],
+        besides: &["cpu_bound", "journal_wait", "writeback_wait"],
         make: make::misaligned,
     },
     Case {
@@ -139,7 +159,7 @@ pub const CASES: &[Case] = &[
         name: "lock_contention",
         first: &["lock_contention"],
         also: &[],
-        besides: &["cpu_bound"],
+        besides: &["cpu_bound", "kernel_locks", "thread_switching"],
         make: make::lock_contention,
     },
     Case { name: "sleep", first: &["timer_sleep"], also: &[], besides: &[], make: make::sleep },
@@ -147,14 +167,14 @@ pub const CASES: &[Case] = &[
         name: "pipe_wait",
         first: &["pipe_wait"],
         also: &[],
-        besides: &[],
+        besides: &["thread_switching"],
         make: make::pipe_wait,
     },
     Case {
         name: "fsync_storm",
         first: &["small_sync_writes"],
         also: &[],
-        besides: &["writes_to_device", "cpu_bound"],
+        besides: &["writes_to_device", "cpu_bound", "journal_wait", "writeback_wait"],
         make: make::fsync_storm,
     },
     Case {
@@ -169,6 +189,9 @@ pub const CASES: &[Case] = &[
             "reclaim_throttled",
             "cpu_bound",
             "dirty_throttle",
+            "kernel_copying",
+            "journal_wait",
+            "writeback_wait",
         ],
         make: make::copy_evicts,
     },
@@ -176,15 +199,29 @@ pub const CASES: &[Case] = &[
         name: "make_j2",
         first: &["cpu_bound"],
         also: &[],
-        besides: &["first_touch", "children_wait"],
+        besides: &[
+            "first_touch",
+            "children_wait",
+            "exec_storm",
+            "file_storm",
+            "copy_on_write",
+            "page_clearing",
+        ],
         make: make::make_j2,
     },
     Case {
         // Told for its bars: neighbours get at each of 3,000 children.
         name: "short_children",
-        first: &["cpu_bound", "cpu_contention"],
+        first: &["cpu_bound", "cpu_contention", "exec_storm"],
         also: &[],
-        besides: &["first_touch", "children_wait"],
+        besides: &[
+            "first_touch",
+            "children_wait",
+            "file_storm",
+            "mmap_storm",
+            "copy_on_write",
+            "page_clearing",
+        ],
         make: make::short_children,
     },
 ];
