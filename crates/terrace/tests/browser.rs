@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, hostile, made, reading, with_who};
+use support::pages::{Served, fixture, hostile, made, reading, with_who, with_who_in_two};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
@@ -423,6 +423,47 @@ fn a_page_grows_with_the_recording_that_it_follows_and_knows_its_end() {
 }
 
 #[test]
+fn who_did_it_grows_with_a_recording_and_stays_alone() {
+    let _turn = turn();
+    let directory = TempDir::new();
+    let (file, go_on) = (directory.join("who.trec"), directory.join("go_on"));
+    let (begun, has_begun) = std::sync::mpsc::channel();
+    let writer = {
+        let (file, go_on) = (file.clone(), go_on.clone());
+        std::thread::spawn(move || {
+            with_who_in_two(&file, || {
+                begun.send(()).unwrap();
+                while !go_on.exists() {
+                    sleep(Duration::from_millis(20));
+                }
+            });
+        })
+    };
+    has_begun.recv().unwrap();
+    let served = Served::start(&["--live", file.to_str().unwrap()]);
+    let steps = json!([
+        ["wait", READY],
+        ["tell", "document.querySelectorAll('[data-chart=\"who-read_bytes\"]').length"],
+        ["click", "[data-chart=\"who-cpu\"] [data-series=\"cpu: browser 4711\"]"],
+        ["touch", go_on],
+        ["wait", "document.querySelector('#state').textContent === 'ended'"],
+        ["wait", "document.querySelector('[data-chart=\"who-read_bytes\"]')"],
+        ["tell", legend("read_bytes")],
+        ["tell", "document.querySelector('#files').innerText"],
+    ]);
+    let results = results_in_turn(&served.address, &WIDE, &steps);
+    std::fs::write(&go_on, "").unwrap();
+    writer.join().unwrap();
+    assert_eq!(served.end().code, Some(0));
+    let Some(results) = results else {
+        return;
+    };
+    assert_eq!(results[0], 0);
+    assert_eq!(results[1], json!(["backup 812 false", "browser 4711 true", "all others false"]));
+    assert!(results[2].as_str().unwrap().contains("backup 812 100 %"), "{results:?}");
+}
+
+#[test]
 fn what_a_hostile_recording_says_is_text() {
     let directory = TempDir::new();
     let recording = directory.join("x.trec");
@@ -465,7 +506,10 @@ fn who_did_it_is_drawn_and_one_is_shown_alone() {
     let directory = TempDir::new();
     let file = directory.join("who.trec");
     with_who(&file);
-    let url = page_file(&directory, &[&file]);
+    let out = directory.join("named.html");
+    let line = format!("view --no-redact {} --html {}", file.display(), out.display());
+    assert_eq!(terrace(&line).done(), "");
+    let url = format!("file://{}", out.display());
     let shares = "[...document.querySelectorAll('[data-chart=\"who-read_bytes\"] output')].map(\
                   it => it.textContent)";
     let backup = "[data-chart=\"who-cpu\"] [data-series=\"cpu: backup 812\"]";
@@ -543,12 +587,18 @@ fn who_did_it_is_readable_in_both_themes_and_on_narrow_screens() {
                     "[...document.querySelectorAll('[data-question=who] .legend button')]\
                           .every(it => it.scrollWidth <= it.clientWidth + 1)"
                 ],
+                // A page for others has stand-ins for names and paths.
+                [
+                    "tell",
+                    "/backup|browser|photos/.test(\
+                          document.querySelector('[data-question=who]').innerText)"
+                ],
             ]);
             let screen = Screen { width, height: 900, dark };
             let Some(values) = results(&url, &screen, &steps) else {
                 return;
             };
-            assert_eq!(values, [json!(true), json!(true)], "{width} {dark}");
+            assert_eq!(values, [json!(true), json!(true), json!(false)], "{width} {dark}");
         }
     }
 }

@@ -187,6 +187,21 @@ impl WhoContents {
     }
 }
 
+/// What a row takes in a page, about: most of its numbers are those of the row before.
+const ROW_BYTES: usize = 16;
+
+/// About how many bytes of a page who did it takes.
+#[must_use]
+pub fn bytes_in_page(who: &Who) -> usize {
+    let names = who.processes.iter().map(|process| process.name.len() + process.group.len());
+    let paths = who.files.iter().map(|file| file.path.as_ref().map_or(0, String::len));
+    let lines = (who.processes.len() + who.files.len()) * ROW_BYTES;
+    let most = |count: usize| count.saturating_mul(ROWS_OF_A_PROCESS as usize);
+    let rows = who.rows.len().min(most(who.processes.len()))
+        + who.file_rows.len().min(most(who.files.len()));
+    names.chain(paths).sum::<usize>() + lines + rows * ROW_BYTES
+}
+
 /// Why a recording does not say who did it, as a sentence; `None` if it does.
 #[must_use]
 pub fn unwatched(who: &Who, facts: &Facts) -> Option<String> {

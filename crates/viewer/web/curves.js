@@ -54,7 +54,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
 }
 
 /**
- * Shows what `draw` makes of the width of `box`, once it is on the page and whenever that changes.
+ * Shows what `draw` makes of the width of `box`, whenever that changes.
  * @param {HTMLElement} box @param {(width: number) => Element} draw
  */
 export function curveFit(box, draw) {

@@ -14,8 +14,7 @@ import { bytesOf, jsonOf } from "./dom.js";
  * number | null][], spans: Span[], who: any, explain: any, ended?: boolean}} Growth
  */
 
-// An hour at ten samples a second: the page keeps at least this many samples of a live recording,
-// the newest.
+// Newest samples of a live page: an hour at 10 a second.
 const KEPT_SAMPLES = 36_000;
 
 /**

@@ -54,8 +54,7 @@ export function traceOf(timeline, index, label, colour) {
 }
 
 /**
- * The pictures of these series of one recording, one for each unit, and one for each family of
- * counters of requests by their time.
+ * The pictures of these series, one for each unit and for each family of counters of requests.
  * @param {Timeline} timeline @param {string[]} names @param {string} id @param {string} [title]
  * @returns {Picture[]}
  */

@@ -22,6 +22,7 @@ const FILES = 20;
 const OTHERS = -1;
 // A screen has no more columns.
 const STEPS = 4000;
+const OLD = 1e4;
 
 /**
  * Adds what was used between two instants to the steps of a grid, as growth per second.
@@ -78,14 +79,21 @@ export class Who {
     update();
   }
 
-  /** @param {any} news of a live recording */
+  /** @param {any} news of a live one */
   grow({ processes, process_rows, files, file_rows, about }) {
     const { who } = this.timeline.view;
     who.about = about;
     who.processes.push(...processes);
     who.files.push(...files);
-    for (const row of process_rows) this.rows.forEach((column, at) => column.push(row[at]));
-    for (const row of file_rows) this.fileRows.forEach((column, at) => column.push(row[at]));
+    this.add(this.rows, process_rows);
+    this.add(this.fileRows, file_rows);
+  }
+
+  /** Drops what is older than all samples. @param {number[][]} to @param {number[][]} rows */
+  add(to, rows) {
+    for (const row of rows) to.forEach((column, at) => column.push(row[at]));
+    const old = to[1].findIndex(end => end > this.timeline.clock[0] * 1e6);
+    if (old > OLD) to.forEach(column => column.splice(0, old));
   }
 
   get spans() {
@@ -98,8 +106,7 @@ export class Who {
   }
 
   /**
-   * Each row that lies at least partly in the time that is shown (of two recordings all): its
-   * number, where it begins and ends, what part of it lies there.
+   * Each row of the time that is shown (of two recordings all), and what part of it lies there.
    * @param {number[][]} rows
    * @param {(row: number, from: number, to: number, part: number) => void} visit
    */
@@ -161,7 +168,7 @@ export class Who {
   chart(lane, members) {
     /** @type {Set<number>} */
     const taken = new Set();
-    // A process has one colour in all charts, unless another one of this chart has it.
+    // The same in all charts, where it is free.
     const colour = (/** @type {number} */ id) => {
       let at = this.colours.get(id) ?? this.colours.size % FIRST;
       while (taken.has(at) && taken.size < FIRST) at = (at + 1) % FIRST;

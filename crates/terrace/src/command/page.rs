@@ -13,6 +13,7 @@ use model::survey::Survey;
 use record::redact;
 use std::path::{Path, PathBuf};
 use viewer::recording::recording_page;
+use viewer::who::bytes_in_page;
 use viewer::{Meanings, View};
 
 /// The most bytes of names, texts and changes that a page holds: more takes a browser's memory
@@ -115,7 +116,7 @@ pub fn must_fit(recording: &Recording) -> std::result::Result<(), usize> {
         schema.name.len() + schema.source.len() + schema.unit.len() + series.steps.bytes()
     });
     let spans = recording.spans.iter().map(|span| span.kind.len() + span.text.len());
-    let bytes = series.chain(spans).sum();
+    let bytes = series.chain(spans).sum::<usize>() + bytes_in_page(&recording.who);
     if bytes > PAGE_BYTES_MAX { Err(bytes) } else { Ok(()) }
 }
 

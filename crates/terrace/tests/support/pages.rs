@@ -83,6 +83,12 @@ pub fn hostile(path: &Path, count: u32, name: &str) {
 /// Writes a recording that says who did it, a browser beside a backup, as the recorder writes one:
 /// what is known of a sample comes before it.
 pub fn with_who(path: &Path) {
+    with_who_in_two(path, || ());
+}
+
+/// The same; when it has written 5 s of it, so that a reader sees them, it calls `wait`.
+pub fn with_who_in_two(path: &Path, wait: impl FnOnce()) {
+    let mut wait = Some(wait);
     let whole = testkit::who_recording();
     let mut writer = Writer::new(File::create(path).unwrap(), &whole.facts).unwrap();
     let schemas: Vec<Schema> =
@@ -98,6 +104,10 @@ pub fn with_who(path: &Path) {
             row.set(schema.id, series.at(sample).unwrap());
         }
         writer.sample(*tick, &schemas, &row).unwrap();
+        if sample == 25 {
+            writer.flush().unwrap();
+            wait.take().unwrap()();
+        }
     }
     writer.finish(&whole.facts, &whole.outcome.unwrap()).unwrap();
 }
