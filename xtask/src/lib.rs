@@ -55,6 +55,15 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// What a bench watches
+    #[command(hide = true)]
+    PingPong { passes: u64 },
+    /// What a bench watches
+    #[command(hide = true)]
+    Crowd { processes: u64, busy: u64, forkers: u64, threads: u64 },
+    /// One process of that
+    #[command(hide = true)]
+    CrowdMember { kind: String, threads: u64 },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
     #[command(disable_help_flag = true)]
     Vm {
@@ -88,6 +97,11 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,
         Task::Bpf { check } => bpf::run(check)?,
+        Task::PingPong { passes } => bench::recorder::switches::ping_pong(passes)?,
+        Task::Crowd { processes, busy, forkers, threads } => {
+            bench::recorder::crowd::crowd(processes, busy, forkers, threads)?;
+        }
+        Task::CrowdMember { kind, threads } => bench::recorder::crowd::member(&kind, threads)?,
         Task::Vm { words } => return Ok(vm::run(&words)),
     }
     Ok(0)

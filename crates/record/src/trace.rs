@@ -2,8 +2,8 @@
 //! the sleepers waited for, how long reclaim, write-back and requests took, where processors spent
 //! their time, and which processes and files it was.
 //!
-//! Programs inside of the kernel keep the sums ([`in_kernel`]); where it runs none of ours, events
-//! are copied out and summed here ([`ring`]). Both fill [`reducer::TraceSums`], from which every
+//! Programs inside of the kernel keep the sums (`in_kernel`); where it runs none of ours, events
+//! are copied out and summed here (`ring`). Both fill `TraceSums`, from which every
 //! `Reducer` of the chain `Reducers` writes its series, so a recording looks the same.
 
 mod block;
@@ -100,7 +100,7 @@ enum Source {
     Ring(Box<RingTracer>),
 }
 
-/// Open events. Dropping it takes no time; see [`RingTracer`].
+/// Open events. Dropping it takes no time; see `RingTracer`.
 #[derive(Debug)]
 pub struct Tracer {
     source: Source,

@@ -59,7 +59,8 @@ pub enum Constant {
 #[derive(Debug)]
 pub struct Programs {
     ebpf: Ebpf,
-    btf: Btf,
+    /// The kernel's types, tens of megabytes; `None` once all is loaded.
+    btf: Option<Btf>,
 }
 
 impl Programs {
@@ -81,7 +82,7 @@ impl Programs {
             };
         }
         let ebpf = loader.load(object).map_err(|error| failed(LOAD, &error))?;
-        Ok(Self { ebpf, btf })
+        Ok(Self { ebpf, btf: Some(btf) })
     }
 
     /// Loads the program `name` and attaches it. What it runs over tasks is given back.
@@ -91,8 +92,14 @@ impl Programs {
     pub fn attach(&mut self, name: &str, to: Attachment) -> Result<Option<TaskReport>> {
         let missing = || Error::invalid(LOAD, "the object has no such one");
         let program = self.ebpf.program_mut(name).ok_or_else(missing)?;
-        let attached = attach(program, to, &self.btf);
+        let sealed = || Error::invalid(LOAD, "all is loaded already");
+        let attached = attach(program, to, self.btf.as_ref().ok_or_else(sealed)?);
         attached.map_err(|error| failed(LOAD, &error).at(name))
+    }
+
+    /// Says that no more is loaded: gives back the memory that loading needs.
+    pub fn seal(&mut self) {
+        self.btf = None;
     }
 
     /// The descriptor of a loaded program, for what else it can be attached to.

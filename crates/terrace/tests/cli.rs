@@ -64,7 +64,7 @@ const NONSENSE: &[(&str, &str)] = &[
     ("record -o x --pid 1 --unit y", "cannot be used with"),
     ("record -o x --for 0", "at least 1 ms"),
     ("record -o x --rate 101", "from 1 to 100"),
-    ("record -o x --trace cpu", "not one of sched, block"),
+    ("record -o x --trace network", "not one of sched, block"),
     ("record -o x --trace none,sched", "`none` cannot be combined with others"),
     ("mark", "TEXT... is missing"),
     ("explain", "FILE is missing"),

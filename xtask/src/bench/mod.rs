@@ -21,7 +21,7 @@ mod memory;
 mod peer;
 mod ratio;
 mod record;
-mod recorder;
+pub(crate) mod recorder;
 mod report;
 mod storage;
 mod turns;

@@ -21,6 +21,8 @@ use super::sources::online;
 use super::stack::FunctionTable;
 use super::{Family, sources};
 use files::Files;
+use machine::Root;
+use machine::cgroup::{MemoryLimit, memory_limits};
 use model::recording::{SourceState, Who};
 use objects::{Maps, News};
 use stacks::Stacks;
@@ -36,6 +38,8 @@ use who::Processes;
 const CPU_PERIOD_NS: u64 = 20_408_163;
 /// The walk over the tasks may take so much of the time.
 const WALK_SHARE: u64 = 100;
+/// What loading may take of memory: 40 MiB here and 12 MiB of maps in the kernel, and room beside.
+const LOADING_BYTES: u64 = 96 << 20;
 /// Files are looked at so often.
 const FILES_NS: u64 = 1_000_000_000;
 
@@ -84,7 +88,7 @@ const WHO: &[Wanted] = &[
 /// The loaded programs and what they have said so far.
 #[derive(Debug)]
 pub struct InKernel {
-    #[expect(dead_code, reason = "programs are loaded as long as this is held")]
+    /// Held so that they stay loaded.
     programs: Programs,
     #[expect(dead_code, reason = "processors are sampled as long as these are held")]
     clocks: Vec<perf::Event>,
@@ -118,6 +122,7 @@ impl InKernel {
         table: &'static FunctionTable,
     ) -> std::result::Result<Self, SourceState> {
         may_load()?;
+        has_memory()?;
         let epoch_ns = now_ns();
         let opened = objects::open(epoch_ns, subject.is_none());
         let (mut programs, mut maps) = opened.map_err(|error| refused(&error))?;
@@ -159,6 +164,7 @@ impl InKernel {
             next_files_ns: FILES_NS,
             caller_ns: 0,
         };
+        in_kernel.programs.seal();
         in_kernel.walk().map_err(|error| refused(&error))?;
         in_kernel.sums.begin(&in_kernel.maps).map_err(|error| refused(&error))?;
         Ok(in_kernel)
@@ -294,6 +300,23 @@ fn may_load() -> std::result::Result<(), SourceState> {
         return Err(SourceState::closed(why, Some("sudo")));
     }
     if super::is_first_namespace() { Ok(()) } else { Err(super::other_numbers()) }
+}
+
+/// Whether loading finds the memory that it takes for a moment.
+fn has_memory() -> std::result::Result<(), SourceState> {
+    let root = Root::system();
+    let available = root.read("/proc/meminfo").ok();
+    let of_machine = available.and_then(|text| machine::memory::parse_available(&text));
+    let of_groups = memory_limits(&root);
+    let rooms = of_groups.iter().filter_map(MemoryLimit::room).chain(of_machine);
+    match rooms.map(|room| room.0).min() {
+        Some(room) if room < LOADING_BYTES => {
+            let (needed, room) = (LOADING_BYTES >> 20, room >> 20);
+            let why = format!("to load programs needs {needed} MiB, there are {room} MiB");
+            Err(SourceState::closed(why, None))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Why the kernel runs no programs.

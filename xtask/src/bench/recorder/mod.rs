@@ -1,4 +1,5 @@
-//! The suite `record`: what watching costs, beside other recorders; how large a recording
+//! The suite `record`: what watching costs, beside other recorders, and what it costs the watched;
+//! how large a recording
 //! is while a compiler runs; whether samples are lost while memory is short; and how long
 //! an hour takes to explain.
 //!
@@ -12,14 +13,18 @@ use super::peer::Peer;
 use crate::error::Error;
 
 mod cost;
+pub(crate) mod crowd;
 mod explained;
 mod pcp;
 mod pressure;
 mod running;
 mod size;
+pub(crate) mod switches;
 
 pub(super) const PARTS: &[(&str, Measure)] = &[
     ("cost", cost::measure),
+    ("switches", switches::measure),
+    ("crowd", crowd::measure),
     ("size", size::measure),
     ("pressure", pressure::measure),
     ("explained", explained::measure),

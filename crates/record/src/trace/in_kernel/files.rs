@@ -56,7 +56,8 @@ impl Files {
     }
 
     /// Writes the rows of this second.
-    pub fn write(&mut self, processes: &mut Processes, now_ns: u64, who: &mut Who) {
+    pub fn write(&mut self, processes: &mut Processes, caller_ns: u64, who: &mut Who) {
+        let now_ns = caller_ns / 1000 * 1000;
         let mut done = std::mem::take(&mut self.done);
         let from_ns = std::mem::replace(&mut self.from_ns, now_ns);
         done.retain(|done| done.weight() >= BYTES_MIN);
@@ -206,7 +207,7 @@ mod tests {
             files.take(&key, &value);
         }
         let mut who = Who::default();
-        files.write(&mut Processes::default(), 5, &mut who);
+        files.write(&mut Processes::default(), 5000, &mut who);
         assert_eq!((who.files.len(), who.file_rows.len()), (FIRST, FIRST));
         assert_eq!(who.files[0].device, (254, 3));
         assert_eq!((who.files[0].inode, who.file_rows[0].added_bytes), (99, 100 << 16));

@@ -16,6 +16,8 @@ const PROCESSES_MAX: usize = 65_536;
 const SILENCE_NS: u64 = 600_000_000_000;
 /// A row is worth it from this share of the time on, in thousandths: of a sample, of a second.
 const TIME_SHARE: (u64, u64) = (20, 1);
+/// Times are written in whole ones.
+const MICROSECOND_NS: u64 = 1000;
 /// ... from so many bytes, and from so many faults.
 const BYTES: (u64, u64) = (256 << 10, 64 << 10);
 const FAULTS: (u64, u64) = (1024, 256);
@@ -166,6 +168,7 @@ impl Processes {
 
     /// Writes the rows that are due, with the identities of the processes that are new.
     pub fn write(&mut self, is_second: bool, now_ns: u64, who: &mut Who) {
+        let now_ns = now_ns / MICROSECOND_NS * MICROSECOND_NS;
         let passed_ns =
             now_ns.saturating_sub(if is_second { self.second_ns } else { self.written_ns });
         let mut due = self.due(is_second, passed_ns);
@@ -223,11 +226,12 @@ impl Processes {
             return;
         };
         let has_ended = known.has_ended;
+        let figures = take_whole(&mut known.figures);
         who.rows.push(ProcessRow {
             process: id,
             from_ns: known.from_ns.min(now_ns),
             to_ns: now_ns,
-            figures: std::mem::take(&mut known.figures),
+            figures,
             memory_bytes: if has_ended { 0 } else { known.memory_bytes },
             has_ended,
             processes: std::mem::replace(&mut known.processes, u64::from(!known.identity.is_many)),
@@ -280,6 +284,19 @@ impl Known {
     fn has_used(&self) -> bool {
         self.figures.iter().any(|figure| *figure > 0)
     }
+}
+
+/// Takes all but parts of a microsecond, which wait for the next row: whole ones take less room in
+/// a recording.
+fn take_whole(figures: &mut [u64; FIGURES]) -> [u64; FIGURES] {
+    let mut whole = *figures;
+    *figures = [0; FIGURES];
+    for figure in ProcessFigure::ALL.into_iter().filter(|figure| figure.unit() == "ns") {
+        let index = figure as usize;
+        figures[index] = whole[index] % MICROSECOND_NS;
+        whole[index] -= figures[index];
+    }
+    whole
 }
 
 /// From what on each figure is worth a row.

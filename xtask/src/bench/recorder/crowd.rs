@@ -1,0 +1,130 @@
+//! What naming costs: recorders of the whole machine beside a crowd of processes that this suite
+//! makes, at the rates that they offer.
+//!
+//! Of 300 processes 30 are busy: each works and reads for a moment, fifty times a second. Then many
+//! forks, and many threads.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::running;
+use crate::bench::Session;
+use crate::bench::peer::{Peer, Version};
+use crate::bench::record::{Series, Target};
+use crate::bench::turns::{self, Turn};
+use crate::error::Error;
+use crate::process::Running;
+
+const SETTLE: Duration = Duration::from_secs(3);
+const WINDOW: Duration = Duration::from_secs(15);
+/// A busy one works for so long, and so often.
+const WORK: Duration = Duration::from_micros(300);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A crowd: its words, and what a recorder of ours may cost beside it.
+const CROWDS: &[(&str, &[&str], f64)] = &[
+    ("300 processes, 30 of them busy", &["300", "30", "0", "0"], 0.7),
+    ("forks as fast as two processes make them", &["1", "0", "2", "0"], 3.0),
+    ("20,000 threads", &["20", "0", "0", "1000"], 3.0),
+];
+
+/// Measures our recorder and the peers beside each crowd.
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    for (label, words, most) in CROWDS {
+        beside(session, label, words, *most)?;
+    }
+    Ok(())
+}
+
+fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Result<(), Error> {
+    let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
+    let mut command = Command::new(own);
+    command.arg("crowd").args(words);
+    let crowd = Running::silent(command).map_err(|error| Error::Failed(error.to_string()))?;
+    std::thread::sleep(SETTLE);
+    let Session { request, terrace, directory, record, .. } = session;
+    let file = directory.file("crowd.trec");
+    let atop_file = directory.file("atop");
+    let ours = vec!["record", "--for", "60s", "--force", "-o", &file];
+    let mut contenders = vec![(terrace.clone(), ours, "terrace record, 10 Hz", Some(most))];
+    if let Some(peer) = Peer::find_if_any(request, "atop", Version::Option("-V"))? {
+        record.programs.push(peer.clone());
+        contenders.push((peer, vec!["-w", &atop_file, "1", "60"], "atop -w, 1 Hz", None));
+    } else {
+        record.notes.push("atop is not here: left out".to_owned());
+    }
+    if let Some(peer) = Peer::find_if_any(request, "below", Version::Option("--version"))? {
+        record.programs.push(peer.clone());
+        contenders.push((peer, vec!["record", "--interval-s", "1"], "below record, 1 Hz", None));
+    }
+    let cost = |peer: &Peer, args: &[&str], label: &str| -> Result<Vec<f64>, Error> {
+        let mut command = Command::new(&peer.program);
+        command.args(args);
+        let share = running::core_percent(label, command, &[], (SETTLE, WINDOW))?;
+        Ok(vec![share.max(1e-6)])
+    };
+    let mut all: Vec<Turn<'_>> = contenders
+        .iter()
+        .map(|(peer, args, label, _)| -> Turn<'_> { Box::new(|| cost(peer, args, label)) })
+        .collect();
+    let values = turns::rotate(label, request.alternations, &mut all)?;
+    drop(all);
+    for ((peer, args, name, target), values) in contenders.iter().zip(&values) {
+        record.command(peer.command_line(args).replace(&directory.file(""), ""));
+        let values = values.first().map_or(&[][..], Vec::as_slice);
+        let what = format!("{name}, beside {label}");
+        let target = target.map(Target::AtMost);
+        record.add_alone(&what, "% of a core", Series::new(&peer.name, values), target)?;
+    }
+    let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
+    record.notes.push(format!("beside {label}: the last recording has {bytes} bytes"));
+    drop(crowd);
+    Ok(())
+}
+
+/// What the crowd does: `processes`, of which `busy` work, `forkers` start a program again and
+/// again, and each process has `threads` that sleep. Ends when it is killed, and all with it.
+pub(crate) fn crowd(processes: u64, busy: u64, forkers: u64, threads: u64) -> Result<(), Error> {
+    let failed = |error: std::io::Error| Error::Failed(format!("crowd: {error}"));
+    let own = std::env::current_exe().map_err(failed)?;
+    let mut children = Vec::new();
+    let kinds = (1..processes).map(|number| if number <= busy { "busy" } else { "idle" });
+    for kind in kinds.chain((0..forkers).map(|_| "forks")) {
+        let mut command = Command::new(&own);
+        command.args(["crowd-member", kind, &threads.to_string()]);
+        children.push(Running::silent(command).map_err(failed)?);
+    }
+    std::thread::sleep(Duration::from_secs(3600));
+    drop(children);
+    Ok(())
+}
+
+/// One process of a crowd; ends with its parent.
+pub(crate) fn member(kind: &str, threads: u64) -> Result<(), Error> {
+    let signal = rustix::process::Signal::KILL;
+    let failed = |error: rustix::io::Errno| Error::Failed(format!("crowd: {error}"));
+    rustix::process::set_parent_process_death_signal(Some(signal)).map_err(failed)?;
+    for _ in 0..threads {
+        let builder = std::thread::Builder::new().stack_size(16 << 10);
+        let nap = || std::thread::sleep(Duration::from_secs(3600));
+        builder.spawn(nap).map_err(|error| Error::Failed(format!("crowd: {error}")))?;
+    }
+    if kind == "forks" {
+        loop {
+            // What it starts does nothing; that it starts and ends is the work.
+            let _ = Command::new("/bin/true").status();
+        }
+    }
+    if kind != "busy" {
+        std::thread::sleep(Duration::from_secs(3600));
+        return Ok(());
+    }
+    loop {
+        let until = Instant::now() + WORK;
+        while Instant::now() < until {
+            // What is read does not matter; that it is read does.
+            let _ = std::fs::read("/proc/self/stat");
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
