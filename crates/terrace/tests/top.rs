@@ -255,6 +255,8 @@ fn processes_are_sorted_filtered_and_looked_at_back_in_time() {
     top.keys("/31mx");
     top.until(r" <b>\x1b[31mx ");
     top.keys("\x1b");
+    // Before the next key, which would make one of both.
+    top.until_so("no filter", |screen| !screen.contains("in their name"));
     top.keys(">>>");
     top.until("read/s▼");
     top.keys("r");
