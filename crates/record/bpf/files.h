@@ -90,9 +90,9 @@ INLINE struct file_value *file_of(struct inode *inode, u32 process)
 /*
  * Which pages were evicted, to know them when they come again: a mark each, in a slot that its
  * page shares with others. A later page takes the slot, so some are forgotten; a mark of 32 bits is
- * not mistaken for another. Of a folio at most 64 pages are marked.
+ * not mistaken for another. Of a folio at most 16 pages are marked.
  */
-enum { EVICTED = 1 << 20, MARKED_MOST = 64 };
+enum { EVICTED = 1 << 20, MARKED_MOST = 16 };
 struct {
 	MAP_NUMBER(type, MAP_ARRAY);
 	MAP_NUMBER(max_entries, EVICTED);

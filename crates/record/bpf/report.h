@@ -47,13 +47,14 @@ INLINE void figures_of(struct task_struct *task, struct thread *thread, u64 now,
 		figures[BLOCK_TICKS] += ticks;
 }
 
-/* Turns what was used into what was used since the last report. */
+/*
+ * Turns what was used into what was used since the last report. Below 0 where another processor
+ * was ahead; the Rust side makes 0 of it, as each branch here would double what is verified.
+ */
 INLINE void since_reported(struct thread *thread, u64 *figures)
 {
-	for (int figure = 0; figure < FIGURES; figure++) {
-		s64 growth = figures[figure] - thread->reported[figure];
-		figures[figure] = growth < 0 ? 0 : growth;
-	}
+	for (int figure = 0; figure < FIGURES; figure++)
+		figures[figure] -= thread->reported[figure];
 }
 
 INLINE void mark_reported(struct thread *thread, const u64 *growth)
@@ -75,32 +76,36 @@ INLINE bool matters(const u64 *growth)
 /* Resident pages of file, private and shared memory. */
 INLINE u64 memory_pages(struct task_struct *task)
 {
-	struct mm_struct *mm = task->mm;
+	u64 mm = (u64)READ_FIELD(task_struct, task, mm);
 	s64 pages = 0;
 	if (!mm)
 		return 0;
 	if (FIELD_EXISTS(((struct mm_struct *)0)->rss_stat[0].count)) {
-		pages = mm->rss_stat[0].count + mm->rss_stat[1].count + mm->rss_stat[3].count;
+		pages = READ_FIELD(mm_struct, mm, rss_stat[0].count) +
+			READ_FIELD(mm_struct, mm, rss_stat[1].count) +
+			READ_FIELD(mm_struct, mm, rss_stat[3].count);
 	} else {
-		struct mm_struct___old *old = (void *)mm;
-		pages = old->rss_stat.count[0].counter + old->rss_stat.count[1].counter +
-			old->rss_stat.count[3].counter;
+		pages = READ_FIELD(mm_struct___old, mm, rss_stat.count[0].counter) +
+			READ_FIELD(mm_struct___old, mm, rss_stat.count[1].counter) +
+			READ_FIELD(mm_struct___old, mm, rss_stat.count[3].counter);
 	}
 	return pages < 0 ? 0 : pages;
 }
 
 INLINE void fill_identity(struct thread_record *record, struct task_struct *task)
 {
-	struct task_struct *leader = task->group_leader;
+	u64 leader = (u64)READ_FIELD(task_struct, task, group_leader);
+	u64 parent = (u64)READ_FIELD(task_struct, task, real_parent);
+	u64 cred = (u64)READ_FIELD(task_struct, task, cred);
 	record->process = task->tgid;
 	record->thread = task->pid;
-	record->parent = task->real_parent->tgid;
-	record->user = task->cred->uid.val;
+	record->parent = READ_FIELD(task_struct, parent, tgid);
+	record->user = READ_FIELD(cred, cred, uid.val);
 	record->flags = task->flags & PF_KTHREAD ? FLAG_KERNEL : 0;
-	record->started_ns = leader->start_boottime;
+	record->started_ns = READ_FIELD(task_struct, leader, start_boottime);
 	record->memory_pages = memory_pages(task);
 	read_kernel_text(record->name, sizeof(record->name),
-			 (void *)leader + FIELD_OFFSET(task_struct, comm));
+			 (void *)(leader + FIELD_OFFSET(task_struct, comm)));
 }
 
 /* Whether a process that has ended is only worth a place among others of its name. */
@@ -154,7 +159,8 @@ INLINE void report_end(struct task_struct *task, struct thread *thread, u64 now)
 		return;
 	}
 	record->kind = NEWS_END;
-	if (task->signal->live.counter == 0)
+	u64 signal = (u64)READ_FIELD(task_struct, task, signal);
+	if (READ_FIELD(signal_struct, signal, live.counter) == 0)
 		record->flags |= FLAG_ENDED;
 	if (ring_output(&news, record, sizeof(*record), NO_WAKEUP)) {
 		count(LOST_RECORDS, 1);

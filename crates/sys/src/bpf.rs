@@ -5,10 +5,12 @@
 //! long as the descriptors that hold them. What the programs do, and what their numbers mean, is
 //! not known here. Keys and values are words of the machine's order.
 
+mod kernel_types;
+
 use crate::error::{Error, Result};
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, RingBuf};
 use aya::programs::{Program, ProgramError};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader, Endianness};
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
@@ -24,6 +26,18 @@ const LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 const LINK_CREATE: libc::c_long = 28;
 const ITER_CREATE: libc::c_long = 33;
 const TRACE_ITER: u32 = 28;
+
+/// The kernel's own description of the types, tracepoints and functions with these names, for
+/// [`Programs::open`]. It holds until the machine starts anew.
+///
+/// # Errors
+/// `NotFound` where the kernel does not describe them, `Invalid` where it does in another form.
+pub fn kernel_types(names: &[&str]) -> Result<Vec<u8>> {
+    const FILE: &str = "/sys/kernel/btf/vmlinux";
+    let all = std::fs::read(FILE).map_err(|error| Error::new("read", error).at(FILE))?;
+    let reduced = kernel_types::reduce(&all, names);
+    reduced.ok_or_else(|| Error::invalid("understand", "it has another form").at(FILE))
+}
 
 /// The names of all programs in the kernel, cut after 15 bytes.
 ///
@@ -59,20 +73,18 @@ pub enum Constant {
 #[derive(Debug)]
 pub struct Programs {
     ebpf: Ebpf,
-    /// The kernel's types, tens of megabytes; `None` once all is loaded.
+    /// The kernel's types; `None` once all is loaded.
     btf: Option<Btf>,
 }
 
 impl Programs {
-    /// Creates the maps of `object` and sets its constants; no program is loaded yet.
+    /// Creates the maps of `object` and sets its constants; no program is loaded yet. `types` is
+    /// what [`kernel_types`] gave for the types that the programs name.
     ///
     /// # Errors
-    /// `NotFound` where the kernel does not describe its types (`/sys/kernel/btf/vmlinux`),
-    /// `Denied` without the right to, `Unsupported` where it has no such maps.
-    pub fn open(object: &[u8], constants: &[(&str, Constant)]) -> Result<Self> {
-        const TYPES: &str = "/sys/kernel/btf/vmlinux";
-        std::fs::metadata(TYPES).map_err(|error| Error::new("read", error).at(TYPES))?;
-        let btf = Btf::from_sys_fs().map_err(|error| failed(LOAD, &error))?;
+    /// `Denied` without the right to, `Unsupported` where the kernel has no such maps.
+    pub fn open(object: &[u8], types: &[u8], constants: &[(&str, Constant)]) -> Result<Self> {
+        let btf = Btf::parse(types, Endianness::default()).map_err(|error| failed(LOAD, &error))?;
         let mut loader = EbpfLoader::new();
         loader.btf(Some(&btf)).allow_unsupported_maps();
         for (name, constant) in constants {

@@ -3,6 +3,7 @@
 
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
 use crate::trace::event::{Io, Sleep, State};
+use crate::trace::stack::kept;
 use model::recording::ProcessFigure;
 use sys::bpf::{Constant, Numbers, PerProcessor, Programs, Records, Set, Table, Words};
 
@@ -12,6 +13,61 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../../../bpf/recorder.
 /// A loader reads it in words.
 #[repr(align(8))]
 struct Aligned<T: ?Sized>(T);
+
+/// The types of the kernel that `bpf/kernel.h` names.
+const KERNEL_TYPES: &[&str] = &[
+    "address_space",
+    "bio",
+    "bio_vec",
+    "bpf_iter__task",
+    "bpf_iter_meta",
+    "bvec_iter",
+    "cred",
+    "dentry",
+    "folio",
+    "gendisk",
+    "hlist_head",
+    "hlist_node",
+    "inode",
+    "kuid_t",
+    "mm_rss_stat",
+    "mm_struct",
+    "page",
+    "pageflags",
+    "percpu_counter",
+    "qstr",
+    "queue_limits",
+    "request",
+    "request_queue",
+    "seq_file",
+    "signal_struct",
+    "super_block",
+    "task_io_accounting",
+    "task_struct",
+];
+/// How the kernel describes the events that programs are attached to.
+const EVENTS: &[&str] = &[
+    "bpf_iter_task",
+    "btf_trace_balance_dirty_pages",
+    "btf_trace_block_bio_queue",
+    "btf_trace_block_rq_complete",
+    "btf_trace_block_rq_issue",
+    "btf_trace_block_rq_requeue",
+    "btf_trace_mm_compaction_begin",
+    "btf_trace_mm_compaction_end",
+    "btf_trace_mm_filemap_add_to_page_cache",
+    "btf_trace_mm_filemap_delete_from_page_cache",
+    "btf_trace_mm_vmscan_direct_reclaim_begin",
+    "btf_trace_mm_vmscan_direct_reclaim_end",
+    "btf_trace_mm_vmscan_memcg_reclaim_begin",
+    "btf_trace_mm_vmscan_memcg_reclaim_end",
+    "btf_trace_mm_vmscan_throttled",
+    "btf_trace_sched_process_fork",
+    "btf_trace_sched_switch",
+    "btf_trace_sched_wakeup_new",
+    "btf_trace_sched_waking",
+    "btf_trace_writeback_dirty_folio",
+];
 
 /// Kernel time is counted in units of 16 ns.
 pub const TICK_NS: u64 = 16;
@@ -78,7 +134,10 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         ("block_unknown", Constant::Short(kernel_state(State::BlockIo(Io::Other)))),
         ("sleep_unknown", Constant::Short(kernel_state(State::Sleep(Sleep::Unknown)))),
     ];
-    let mut programs = Programs::open(&OBJECT.0, &constants)?;
+    let names: Vec<&str> = [KERNEL_TYPES, EVENTS].concat();
+    let make = || sys::bpf::kernel_types(&names);
+    let types = kept::bytes_of_kernel("kernel-types", &names, make)?;
+    let mut programs = Programs::open(&OBJECT.0, &types, &constants)?;
     let maps = Maps {
         members: programs.set("members")?,
         sums: programs.per_processor("sums")?,
@@ -211,7 +270,8 @@ pub fn read_devices(
 pub fn figures(words: &[u8]) -> Option<[u64; FIGURES]> {
     let mut figures = [0; FIGURES];
     for figure in ProcessFigure::ALL {
-        let value = word(words, 8 * figure as usize)?;
+        // Below 0 where another processor was ahead of the report.
+        let value = word(words, 8 * figure as usize)?.cast_signed().max(0).cast_unsigned();
         let unit = if figure.unit() == "ns" { TICK_NS } else { 1 };
         figures[figure as usize] = value.wrapping_mul(unit);
     }

@@ -13,7 +13,7 @@ use sys::directory::Directory;
 use sys::file::{Durability, FileMode};
 
 /// A larger file is not from this program.
-const BYTES_MAX: u64 = 4 << 20;
+const BYTES_MAX: u64 = 16 << 20;
 /// For a file of several megabytes that is read once.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -52,6 +52,41 @@ pub fn of_kernel<T: KeptTable>(rules: &impl Hash) -> Option<T> {
         let _ = write(&directory, &valid, &found);
     }
     Some(found)
+}
+
+/// Bytes of the running kernel that take a while to make, kept in `file` in the same way.
+///
+/// # Errors
+/// When they are not kept and cannot be made.
+pub fn bytes_of_kernel<E>(
+    file: &str,
+    rules: &impl Hash,
+    make: impl FnOnce() -> std::result::Result<Vec<u8>, E>,
+) -> std::result::Result<Vec<u8>, E> {
+    let directory = run_directory::own().ok();
+    let place = directory.zip(validity(rules));
+    if let Some((directory, valid)) = &place
+        && let Some(kept) = read_bytes(directory, file, valid)
+    {
+        return Ok(kept);
+    }
+    let made = make()?;
+    if let Some((directory, valid)) = place {
+        let mut bytes = format!("{valid}\n").into_bytes();
+        bytes.extend_from_slice(&made);
+        let (mode, durability) = (FileMode::OwnerOnly, Durability::Unsynced);
+        // The next one makes them itself then.
+        let _ = sys::file::replace(&directory, OsStr::new(file), &bytes, mode, durability);
+    }
+    Ok(made)
+}
+
+fn read_bytes(directory: &Directory, file: &str, valid: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let held = directory.open_regular(OsStr::new(file)).ok()?;
+    held.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let rest = bytes.strip_prefix(valid.as_bytes())?.strip_prefix(b"\n")?;
+    (!rest.is_empty()).then(|| rest.to_vec())
 }
 
 /// What the functions hold for; `None` where it cannot be known.
@@ -141,6 +176,16 @@ mod tests {
             fs::write(directory.join(Numbers::FILE), text).unwrap();
             assert_eq!(read::<Numbers>(&held, "now"), None, "{text}");
         }
+    }
+
+    #[test]
+    fn bytes_are_read_back_while_they_hold() {
+        let directory = TempDir::new();
+        let held = Directory::open_private(directory.path()).unwrap();
+        fs::write(directory.join("types"), b"now\n\x00\n\xff").unwrap();
+        assert_eq!(read_bytes(&held, "types", "now"), Some(b"\x00\n\xff".to_vec()));
+        assert_eq!(read_bytes(&held, "types", "later"), None);
+        assert_eq!(read_bytes(&held, "others", "now"), None);
     }
 
     #[test]
