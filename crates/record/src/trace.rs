@@ -111,6 +111,28 @@ pub struct Tracer {
     reducers: Reducers,
 }
 
+/// A tracer that has no columns yet.
+#[derive(Debug)]
+pub struct Loaded {
+    tracer: Option<Tracer>,
+    open: BTreeSet<Family>,
+    sights: BTreeMap<String, SourceState>,
+}
+
+impl Loaded {
+    /// Adds its columns; what could be opened, by the names of the sights.
+    pub fn register(
+        self,
+        registry: &mut Registry,
+    ) -> (Option<Tracer>, BTreeMap<String, SourceState>) {
+        let Self { mut tracer, open, sights } = self;
+        if let Some(tracer) = &mut tracer {
+            tracer.reducers.open(&open, registry);
+        }
+        (tracer, sights)
+    }
+}
+
 impl Tracer {
     /// Opens the families for the subject `processes` (with their present and later children;
     /// empty: every process) and says what could be opened, by the names of the sights. `None`
@@ -120,7 +142,14 @@ impl Tracer {
         processes: &[u32],
         registry: &mut Registry,
     ) -> (Option<Self>, BTreeMap<String, SourceState>) {
-        Self::open_from(families, processes, registry, InKernel::open)
+        Self::load(families, processes).register(registry)
+    }
+
+    /// As [`Tracer::open`] up to the columns: loading programs takes longer than all other sources,
+    /// which can be opened meanwhile.
+    #[must_use]
+    pub fn load(families: &[Family], processes: &[u32]) -> Loaded {
+        Self::load_by(families, processes, InKernel::open)
     }
 
     /// As [`Tracer::open`], without programs in the kernel: as on kernels that run none.
@@ -129,20 +158,15 @@ impl Tracer {
         processes: &[u32],
         registry: &mut Registry,
     ) -> (Option<Self>, BTreeMap<String, SourceState>) {
-        Self::open_from(families, processes, registry, |_, _, _| {
-            Err(SourceState::closed("programs in the kernel were not wanted", None))
-        })
+        let refuse: OpenInKernel =
+            |_, _, _| Err(SourceState::closed("programs in the kernel were not wanted", None));
+        Self::load_by(families, processes, refuse).register(registry)
     }
 
-    fn open_from(
-        families: &[Family],
-        processes: &[u32],
-        registry: &mut Registry,
-        open: OpenInKernel,
-    ) -> (Option<Self>, BTreeMap<String, SourceState>) {
+    fn load_by(families: &[Family], processes: &[u32], open: OpenInKernel) -> Loaded {
         let families: BTreeSet<Family> = families.iter().copied().collect();
         if families.is_empty() {
-            return (None, BTreeMap::new());
+            return Loaded { tracer: None, open: BTreeSet::new(), sights: BTreeMap::new() };
         }
         let subject = (!processes.is_empty()).then(|| scan::with_children(processes));
         let table = if families.contains(&Family::Sched) && is_root() {
@@ -171,11 +195,7 @@ impl Tracer {
         let is_open =
             |family: &Family| sights.get(family.sight()).is_some_and(SourceState::is_open);
         let open: BTreeSet<Family> = families.into_iter().filter(is_open).collect();
-        if open.is_empty() {
-            return (None, sights);
-        }
-        tracer.reducers.open(&open, registry);
-        (Some(tracer), sights)
+        Loaded { tracer: Some(tracer).filter(|_| !open.is_empty()), open, sights }
     }
 
     /// Counts the faults of all threads of these processes.

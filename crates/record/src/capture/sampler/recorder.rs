@@ -60,8 +60,27 @@ impl<S: RecordSink> Recorder<S> {
         let Assignment { watch, watched, purpose, .. } = assignment;
         let root = Root::system();
         let mut registry = Registry::new();
-        let collectors = Collectors::open(&root, &watched.scope, &mut registry, &mut facts);
-        let tracer = open_tracer(watched, &watch.families, &mut registry, &mut facts);
+        let (loaded, collectors) = std::thread::scope(|scope| {
+            // The command waits for both, and loading is the longer one.
+            let load = |processes| scope.spawn(move || Tracer::load(&watch.families, processes));
+            let loading = watched.traced.as_deref().map(load);
+            let collectors = Collectors::open(&root, &watched.scope, &mut registry, &mut facts);
+            // A thread that panicked has opened nothing.
+            (loading.map(std::thread::ScopedJoinHandle::join), collectors)
+        });
+        let tracer = match loaded {
+            Some(loaded) => loaded.ok().and_then(|loaded| {
+                let (tracer, sights) = loaded.register(&mut registry);
+                facts.sights.extend(sights);
+                tracer
+            }),
+            None => {
+                let name = |family: &Family| family.sight().to_owned();
+                let closed = watch.families.iter().map(|family| (name(family), no_process()));
+                facts.sights.extend(closed);
+                None
+            }
+        };
         let listener = open_listener(watched, &mut facts);
         if facts.sight("own_group").is_open()
             && let Some(own) = facts.groups.first_mut()
@@ -247,22 +266,6 @@ impl<S: RecordSink> Recorder<S> {
 
 fn no_process() -> SourceState {
     SourceState::closed("the group had no process when the recording began", None)
-}
-
-fn open_tracer(
-    watched: &Watched,
-    families: &[Family],
-    registry: &mut Registry,
-    facts: &mut Facts,
-) -> Option<Tracer> {
-    let Some(processes) = &watched.traced else {
-        let name = |family: &Family| family.sight().to_owned();
-        facts.sights.extend(families.iter().map(|family| (name(family), no_process())));
-        return None;
-    };
-    let (tracer, sights) = Tracer::open(families, processes, registry);
-    facts.sights.extend(sights);
-    tracer
 }
 
 fn open_listener(watched: &Watched, facts: &mut Facts) -> Option<Listener> {
