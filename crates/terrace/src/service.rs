@@ -89,6 +89,10 @@ impl Service {
     }
 }
 
+/// How long a message waits for a service manager whose queue is full. Picked: less than any
+/// watchdog allows. Without a limit a manager that had stopped reading held up the command's end.
+const SEND_LIMIT: Duration = Duration::from_millis(100);
+
 /// The service manager's socket; it gets `STOPPING=1` on drop.
 #[derive(Debug)]
 struct ServiceManager {
@@ -109,8 +113,10 @@ impl ServiceManager {
             None => true,
         };
         let limit_us = number("WATCHDOG_USEC").filter(|limit| is_for_us && *limit > 0);
+        let socket = UnixDatagram::unbound().ok()?;
+        socket.set_write_timeout(Some(SEND_LIMIT)).ok()?;
         Some(Self {
-            socket: UnixDatagram::unbound().ok()?,
+            socket,
             address,
             feed_every: limit_us.map(|limit| Duration::from_micros(limit / 2)),
             last_fed: None,
@@ -126,7 +132,7 @@ impl ServiceManager {
     }
 
     fn send(&self, text: &str) {
-        // A service manager that does not listen must not end the work.
+        // A service manager that does not listen must neither end the work nor hold it up.
         let _ = self.socket.send_to_addr(text.as_bytes(), &self.address);
     }
 }

@@ -80,11 +80,15 @@ fn a_service_manager_is_notified() {
     command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    let message = || {
+    // The kernel keeps ten messages, so they are read all the time, as a service manager does.
+    let (sender, messages) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         let mut bytes = [0; 4096];
-        let length = socket.recv(&mut bytes).unwrap();
-        String::from_utf8(bytes[..length].to_vec()).unwrap()
-    };
+        while let Ok(length) = socket.recv(&mut bytes) {
+            let _ = sender.send(String::from_utf8(bytes[..length].to_vec()).unwrap());
+        }
+    });
+    let message = || messages.recv_timeout(Duration::from_secs(60)).unwrap();
     let ready = message();
     assert!(ready.starts_with("READY=1\nSTATUS=records to "), "{ready}");
     // The first sample was taken before.
@@ -104,6 +108,20 @@ fn a_service_manager_is_notified() {
         last = message();
     }
     assert_eq!(last, "STOPPING=1");
+}
+
+/// The kernel keeps ten messages for a service manager that reads none.
+#[test]
+fn a_service_manager_that_stopped_reading_is_not_waited_for() {
+    let directory = TempDir::new();
+    let (ring, path) = (directory.join("ring"), directory.join("notify"));
+    let _socket = UnixDatagram::bind(&path).unwrap();
+    let mut command = command(&format!("record --keep 1m -o {}", ring.display()));
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "20000");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    interrupt(child);
 }
 
 /// What a flight recorder answers on its status socket, which only its user can reach.
