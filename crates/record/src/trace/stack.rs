@@ -164,6 +164,17 @@ mod tests {
         assert_eq!(classify(2, &[0x1110]), Some(State::BlockIo(Io::Other)));
     }
 
+    /// Seen: an idle journal's thread made a whole machine wait 5.9 of 5.8 s for syncs.
+    #[test]
+    fn a_journal_that_has_nothing_to_do_is_not_waited_for() {
+        let names = functions::names();
+        let table = FunctionTable { names, functions: Vec::new() };
+        let idle = "[<0>] kjournald2+0x1e2/0x280\n[<0>] kthread+0xf6/0x130\n";
+        assert_eq!(table.classify_text(false, idle), State::Sleep(Sleep::Kernel));
+        let commits = format!("[<0>] jbd2_journal_commit_transaction+0x1/0x2\n{idle}");
+        assert_eq!(table.classify_text(false, &commits), State::Sleep(Sleep::Flush));
+    }
+
     #[test]
     fn sleeps_are_named_by_the_innermost_function() {
         let sleep = |stack: &[u64]| classify(1, stack);

@@ -152,8 +152,8 @@ const GROUPS: &[Group] = &[
     (
         Some(Sleep::Flush),
         Some(IoPurpose::Journal),
-        "jbd2_journal_commit_transaction kjournald2 journal_wait_on_commit_record \
-        jbd2_log_do_checkpoint __jbd2_log_wait_for_space jbd2_journal_get_write_access \
+        // Not kjournald2: it is in the stack of a journal's thread that has nothing to do.
+        "jbd2_journal_commit_transaction journal_wait_on_commit_record jbd2_log_do_checkpoint __jbd2_log_wait_for_space jbd2_journal_get_write_access \
         do_get_write_access jbd2_journal_get_undo_access xlog_wait_on_iclog xlog_force_lsn \
         xfs_log_force btrfs_commit_transaction",
     ),
