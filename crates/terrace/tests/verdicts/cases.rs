@@ -2,6 +2,7 @@
 //! must say too, and what it may say besides because it is true as well.
 
 use crate::stage::{Made, make};
+use model::explanation::ActorRole::{self, Culprit, Victim};
 
 /// One cause.
 pub struct Case {
@@ -13,6 +14,9 @@ pub struct Case {
     pub also: &'static [&'static str],
     /// Findings that are true here as well; any other is false.
     pub besides: &'static [&'static str],
+    /// Who the finding that comes first must name first in each role, by the program's name; empty
+    /// where one command is recorded, which needs no name.
+    pub actors: &'static [(ActorRole, &'static str)],
     /// Makes it: the limits, devices and neighbours, and the command to watch.
     pub make: fn() -> Result<Made, String>,
 }
@@ -42,6 +46,7 @@ pub const CASES: &[Case] = &[
         // Its device is slow because the group may read so much and no more.
         also: &["io_limit"],
         besides: &["read_ahead_small", "metadata_reads", "kernel_copying"],
+        actors: &[],
         make: make::cold_read,
     },
     Case {
@@ -49,6 +54,7 @@ pub const CASES: &[Case] = &[
         first: &["reads_from_device"],
         also: &[],
         besides: &["cpu_bound", "read_ahead_small", "metadata_reads"],
+        actors: &[],
         make: make::cold_mmap,
     },
     Case {
@@ -56,6 +62,7 @@ pub const CASES: &[Case] = &[
         first: &["first_touch", "memory_backed_lazily"],
         also: &[],
         besides: &["cpu_bound", "first_touch", "thp_fallback", "page_clearing"],
+        actors: &[],
         make: make::first_touch,
     },
     Case {
@@ -72,6 +79,7 @@ pub const CASES: &[Case] = &[
             "served_by_flash",
             "page_clearing",
         ],
+        actors: &[],
         make: make::swap_random,
     },
     Case {
@@ -79,6 +87,7 @@ pub const CASES: &[Case] = &[
         first: &["zero_pages_swapped", "memory_limit", "reclaim_direct"],
         also: &["zero_pages_swapped"],
         besides: &["memory_limit", "reclaim_direct", "cpu_bound", "first_touch", "page_clearing"],
+        actors: &[],
         make: make::swap_zeros,
     },
     Case {
@@ -93,6 +102,7 @@ pub const CASES: &[Case] = &[
             "cpu_bound",
             "kernel_copying",
         ],
+        actors: &[],
         make: make::limit_refaults,
     },
     Case {
@@ -111,6 +121,7 @@ pub const CASES: &[Case] = &[
             "journal_wait",
             "writeback_wait",
         ],
+        actors: &[],
         make: make::write_small_group,
     },
     Case {
@@ -125,6 +136,7 @@ pub const CASES: &[Case] = &[
             "journal_wait",
             "writeback_wait",
         ],
+        actors: &[],
         make: make::dirty_throttle,
     },
     Case {
@@ -132,6 +144,7 @@ pub const CASES: &[Case] = &[
         first: &["writes_to_device", "small_sync_writes"],
         also: &["io_limit"],
         besides: &["journal_wait", "writeback_wait"],
+        actors: &[],
         make: make::write_limit,
     },
     Case {
@@ -139,6 +152,7 @@ pub const CASES: &[Case] = &[
         first: &["writes_to_device", "small_sync_writes"],
         also: &["misaligned_requests"],
         besides: &["cpu_bound", "journal_wait", "writeback_wait"],
+        actors: &[],
         make: make::misaligned,
     },
     Case {
@@ -146,6 +160,7 @@ pub const CASES: &[Case] = &[
         first: &["cpu_contention"],
         also: &[],
         besides: &["cpu_bound"],
+        actors: &[],
         make: make::hog_beside,
     },
     Case {
@@ -153,6 +168,7 @@ pub const CASES: &[Case] = &[
         first: &["cpu_limit"],
         also: &[],
         besides: &["cpu_bound"],
+        actors: &[],
         make: make::cpu_quota,
     },
     Case {
@@ -160,14 +176,23 @@ pub const CASES: &[Case] = &[
         first: &["lock_contention"],
         also: &[],
         besides: &["cpu_bound", "kernel_locks", "thread_switching"],
+        actors: &[],
         make: make::lock_contention,
     },
-    Case { name: "sleep", first: &["timer_sleep"], also: &[], besides: &[], make: make::sleep },
+    Case {
+        name: "sleep",
+        first: &["timer_sleep"],
+        also: &[],
+        besides: &[],
+        actors: &[],
+        make: make::sleep,
+    },
     Case {
         name: "pipe_wait",
         first: &["pipe_wait"],
         also: &[],
         besides: &["thread_switching"],
+        actors: &[],
         make: make::pipe_wait,
     },
     Case {
@@ -175,6 +200,7 @@ pub const CASES: &[Case] = &[
         first: &["small_sync_writes"],
         also: &[],
         besides: &["writes_to_device", "cpu_bound", "journal_wait", "writeback_wait"],
+        actors: &[],
         make: make::fsync_storm,
     },
     Case {
@@ -193,6 +219,7 @@ pub const CASES: &[Case] = &[
             "journal_wait",
             "writeback_wait",
         ],
+        actors: &[],
         make: make::copy_evicts,
     },
     Case {
@@ -207,6 +234,7 @@ pub const CASES: &[Case] = &[
             "copy_on_write",
             "page_clearing",
         ],
+        actors: &[],
         make: make::make_j2,
     },
     Case {
@@ -222,6 +250,54 @@ pub const CASES: &[Case] = &[
             "copy_on_write",
             "page_clearing",
         ],
+        actors: &[],
         make: make::short_children,
+    },
+    Case {
+        name: "untar",
+        first: &["file_storm", "journal_wait", "metadata_reads", "writes_to_device"],
+        also: &["file_storm"],
+        besides: &["small_writes", "kernel_time", "other_block_io", "writeback_wait"],
+        actors: &[],
+        make: make::untar,
+    },
+    Case {
+        name: "install_packages",
+        first: &["file_storm"],
+        also: &[],
+        besides: &["kernel_time", "small_writes"],
+        actors: &[],
+        make: make::install_packages,
+    },
+    Case {
+        name: "mappings",
+        first: &["mmap_storm", "kernel_locks", "lock_contention"],
+        also: &["mmap_storm"],
+        besides: &["kernel_locks", "kernel_time", "first_touch"],
+        actors: &[],
+        make: make::mappings,
+    },
+    Case {
+        name: "fsync_behind_writer",
+        first: &["small_sync_writes", "writes_to_device"],
+        also: &[],
+        besides: &["kernel_locks", "journal_wait", "writeback_wait", "writeback_burst"],
+        actors: &[(Victim, "database"), (Culprit, "exporter")],
+        make: make::fsync_behind_writer,
+    },
+    Case {
+        name: "fork_storm",
+        first: &["exec_storm"],
+        also: &[],
+        besides: &[
+            "first_touch",
+            "copy_on_write",
+            "file_storm",
+            "mmap_storm",
+            "kernel_locks",
+            "thread_switching",
+        ],
+        actors: &[(Culprit, "true")],
+        make: make::fork_storm,
     },
 ];

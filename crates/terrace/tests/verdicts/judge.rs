@@ -5,9 +5,15 @@ use crate::busy::DISTURBED;
 use crate::cases::{Case, SHARED};
 use crate::stage::RunReport;
 use crate::witness::{STATES, Times};
+use model::explanation::{Actor, ActorRole};
+use model::recording::Subject;
 
 /// The share of the thread time that may stay without a name where root watches.
 const UNEXPLAINED_SHARE: f64 = 0.03;
+
+/// The share of the time outside user code that findings are meant to account for. The table
+/// counts who has it; no verdict is wrong for less.
+const WELL_COVERED: f64 = 0.9;
 
 /// How far events and delay accounting may lie apart, as a share of the thread time.
 const AGREEMENT_SHARE: f64 = 0.02;
@@ -23,6 +29,8 @@ const TICK_NS: u64 = 4_000_000;
 /// One verdict.
 struct Attempt {
     report: String,
+    /// The share of the time outside user code that the findings account for.
+    covered: Option<f64>,
     is_right: bool,
     is_disturbed: bool,
 }
@@ -50,6 +58,7 @@ impl Row {
     pub fn add(&mut self, report: &RunReport, faults: &[String]) {
         self.attempts.push(Attempt {
             report: report.findings().join(" "),
+            covered: report.json["covered"].as_f64(),
             is_right: faults.is_empty(),
             is_disturbed: report.others.is_some_and(|share| share > DISTURBED),
         });
@@ -97,6 +106,7 @@ pub fn faults(case: &Case, report: &RunReport) -> Vec<String> {
             faults.push(format!("{id} was cleared and is guilty"));
         }
     }
+    faults.extend(misnamed(case, report));
     faults.extend(unexplained(report));
     faults.extend(bars_close(report));
     faults.extend(disagreement(report));
@@ -109,6 +119,22 @@ pub fn faults(case: &Case, report: &RunReport) -> Vec<String> {
         None => {}
     }
     faults
+}
+
+/// Whom the first staged finding does not name first in the role that they had.
+fn misnamed(case: &Case, report: &RunReport) -> Vec<String> {
+    let found = report.json["findings"].as_array().unwrap();
+    let is_first = |id: &str| case.first.contains(&id);
+    let Some(first) = found.iter().find(|cause| cause["id"].as_str().is_some_and(is_first)) else {
+        return Vec::new();
+    };
+    let actors: Vec<Actor> = serde_json::from_value(first["actors"].clone()).unwrap_or_default();
+    let named = |role: ActorRole| {
+        let first = actors.iter().find(|actor| actor.role == role);
+        first.map(|actor| actor.used.name.as_str())
+    };
+    let wrong = case.actors.iter().filter(|(role, name)| named(*role) != Some(*name));
+    wrong.map(|(role, name)| format!("{role:?} is {:?}, not {name}", named(*role))).collect()
 }
 
 /// Each slice of a bar against the kernel's own trace, as a share of all its time.
@@ -170,6 +196,10 @@ fn bars_close(report: &RunReport) -> Vec<String> {
 /// with a clock that stands still between ticks, and so charges some of its run as queue.
 fn disagreement(report: &RunReport) -> Vec<String> {
     let recording = &report.recording;
+    if matches!(recording.facts.subject, Subject::Machine) {
+        // It has no tasks of its own.
+        return Vec::new();
+    }
     let bar = report.json["bars"]["thread"].as_array().unwrap();
     let slice = |name: &str| bar.iter().find(|slice| slice["name"] == name)?["ns"].as_u64();
     let last = recording.ticks.len().saturating_sub(1) as u32;
@@ -215,10 +245,11 @@ fn disagreement(report: &RunReport) -> Vec<String> {
 
 /// The confusion table: what was done, what was reported first, and whether that was right.
 pub fn table(rows: &[Row]) -> String {
-    let mut lines = vec![format!("{:<18} {:<9} {}", "made", "verdict", "told, worst first")];
+    let mut lines =
+        vec![format!("{:<20} {:<9} {:>7}  {}", "made", "verdict", "covered", "told, worst first")];
     for row in rows {
         if let Some(need) = &row.skipped {
-            lines.push(format!("{:<18} skipped   needs {need}", row.case.name));
+            lines.push(format!("{:<20} skipped   needs {need}", row.case.name));
             continue;
         }
         for (number, attempt) in row.attempts.iter().enumerate() {
@@ -228,7 +259,8 @@ pub fn table(rows: &[Row]) -> String {
                 Attempt { is_disturbed: true, .. } => "disturbed",
                 _ => "WRONG",
             };
-            lines.push(format!("{name:<18} {verdict:<9} {}", attempt.report));
+            let covered = attempt.covered.map_or("-".to_owned(), |share| format!("{share:.2}"));
+            lines.push(format!("{name:<20} {verdict:<9} {covered:>7}  {}", attempt.report));
         }
     }
     let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
@@ -239,6 +271,10 @@ pub fn table(rows: &[Row]) -> String {
     lines.push(format!(
         "{right} of {judged} causes named; skipped {skipped}, disturbed {disturbed}"
     ));
+    let last = |row: &Row| row.attempts.last().and_then(|attempt| attempt.covered);
+    let covered: Vec<f64> = rows.iter().filter_map(last).collect();
+    let well = covered.iter().filter(|share| **share >= WELL_COVERED).count();
+    lines.push(format!("covered {WELL_COVERED} or more: {well} of {}", covered.len()));
     if disturbed > 0 {
         lines.push("skipped: needs processors that others leave alone".to_owned());
     }

@@ -1,5 +1,7 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
-//! command under `terrace run`, and gathers what was told.
+//! command under `terrace run` or the scene beside `terrace record`, and gathers what was told.
+
+mod scenes;
 
 use crate::busy::Processors;
 use crate::cases::{Case, WITNESSED};
@@ -16,7 +18,13 @@ use testkit::{Cgroup, Mounted, SwapArea, TempDir};
 pub struct Made {
     /// The command's words.
     pub argv: Vec<String>,
+    /// The programs beside each other while the whole machine is recorded; there is no command
+    /// then.
+    scene: Vec<scenes::Program>,
+    /// The groups that the command joins.
     groups: Vec<Cgroup>,
+    /// Groups that programs of the scene join.
+    _held_groups: Vec<Cgroup>,
     neighbours: Vec<Neighbour>,
     // The last to go: files lie on them.
     _mounts: Vec<Mounted>,
@@ -72,6 +80,16 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
         Some(kept) => PathBuf::from(kept).join(format!("{}.trec", case.name)),
         None => directory.join("run.trec"),
     };
+    if !made.scene.is_empty() {
+        let (output, others) = scenes::record(&made.scene, &file)?;
+        drop(made);
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {complaint}", case.name);
+        let explain = Command::new(TERRACE).env("COLUMNS", "80").arg("explain").arg(&file).output();
+        let page = String::from_utf8_lossy(&explain.unwrap().stdout).into_owned();
+        let (json, recording) = explained(&file);
+        return Ok(RunReport { json, page, recording, witnessed: None, others: Some(others) });
+    }
     let mut command = made.command(&file);
     command.env("COLUMNS", "80");
     command.stdin(made.stdin.take().unwrap_or_else(Stdio::null));
@@ -88,11 +106,7 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
     let trace = trace.map(testkit::KernelTrace::finish).transpose()?;
     let page = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}: {page}", case.name);
-    let explained = Command::new(TERRACE).args(["explain", "--json"]).arg(&file).output().unwrap();
-    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
-    let complaint = String::from_utf8_lossy(&explained.stderr);
-    let json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {complaint}"));
-    let recording = file::read(File::open(&file).unwrap()).unwrap();
+    let (json, recording) = explained(&file);
     Ok(RunReport {
         json,
         page,
@@ -100,6 +114,15 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
         witnessed: trace.map(|trace| witness::lives(&trace, number)),
         others,
     })
+}
+
+/// The recording's explanation as JSON, and the recording itself.
+fn explained(file: &Path) -> (Value, model::recording::Recording) {
+    let explained = Command::new(TERRACE).args(["explain", "--json"]).arg(file).output().unwrap();
+    let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let complaint = String::from_utf8_lossy(&explained.stderr);
+    let json = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {complaint}"));
+    (json, file::read(File::open(file).unwrap()).unwrap())
 }
 
 const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
@@ -133,22 +156,24 @@ pub mod make {
     use std::os::unix::fs::MetadataExt;
     use testkit::Random;
 
-    const MIB: u64 = 1 << 20;
+    pub use super::scenes::{fork_storm, fsync_behind_writer};
+
+    pub(super) const MIB: u64 = 1 << 20;
 
     /// This program as the workload of these words.
-    fn workload(words: &[&str]) -> Vec<String> {
+    pub(super) fn own_workload(words: &[&str]) -> Vec<String> {
         let own = std::env::current_exe().unwrap();
         let mut argv = vec![own.to_string_lossy().into_owned(), "workload".to_owned()];
         argv.extend(words.iter().map(|word| (*word).to_owned()));
         argv
     }
 
-    fn text(path: &Path) -> String {
+    pub(super) fn text(path: &Path) -> String {
         path.to_string_lossy().into_owned()
     }
 
     /// A file that does not compress, on the disk and no longer in the cache.
-    fn cold_file(directory: &Path, name: &str, mib: u64) -> String {
+    pub(super) fn cold_file(directory: &Path, name: &str, mib: u64) -> String {
         let path = directory.join(name);
         let mut file = File::create(&path).unwrap();
         let mut chunk = vec![0; MIB as usize];
@@ -163,23 +188,38 @@ pub mod make {
     }
 
     /// A small file system on a device of its own, in a group that holds it to a rate.
-    fn slow_disk(
+    pub(super) fn slow_disk(
         mib: u64,
         limit: fn(&str, u64) -> Result<Cgroup, String>,
         rate: u64,
     ) -> Result<(Mounted, Cgroup), String> {
         let mounted = Mounted::ext4(mib * MIB)?;
+        let group = limit(&device_number(&mounted)?, rate)?;
+        Ok((mounted, group))
+    }
+
+    /// The number of its device, as `7:0`.
+    pub(super) fn device_number(mounted: &Mounted) -> Result<String, String> {
         let path = format!("/sys/block/{}/dev", mounted.device_name());
         let number = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let group = limit(number.trim(), rate)?;
-        Ok((mounted, group))
+        Ok(number.trim().to_owned())
+    }
+
+    /// Runs a command to its end, before anything is recorded.
+    pub(super) fn finish(argv: &[String]) -> Result<(), String> {
+        let output = Command::new(&argv[0])
+            .args(&argv[1..])
+            .output()
+            .map_err(|error| format!("the program {}: {error}", argv[0]))?;
+        let complaint = || format!("{argv:?}: {}", String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(()) } else { Err(complaint()) }
     }
 
     pub fn cold_read() -> Result<Made, String> {
         let (mounted, group) = slow_disk(200, Cgroup::v1_read_rate, 50 * MIB)?;
         let file = cold_file(mounted.path(), "cold", 100);
         Ok(Made {
-            argv: workload(&["read", &file]),
+            argv: own_workload(&["read", &file]),
             groups: vec![group],
             _mounts: vec![mounted],
             ..Made::default()
@@ -216,7 +256,7 @@ pub mod make {
         // Some kernels lose what is told in the idle task of a processor, and with it the ends
         // of requests: a neighbour who gives way keeps each of them at work.
         let idler = || {
-            let hog = workload(&["hog"]);
+            let hog = own_workload(&["hog"]);
             let mut command = Command::new("chrt");
             command.args(["--idle", "0"]).args(hog).spawn().unwrap()
         };
@@ -233,14 +273,14 @@ pub mod make {
         let directory = TempDir::new();
         let file = cold_file(directory.path(), "cold", 256);
         Ok(Made {
-            argv: workload(&["mmap", &file, "15000"]),
+            argv: own_workload(&["mmap", &file, "15000"]),
             _directories: vec![directory],
             ..Made::default()
         })
     }
 
     pub fn first_touch() -> Result<Made, String> {
-        Ok(Made { argv: workload(&["touch", "2048"]), ..Made::default() })
+        Ok(Made { argv: own_workload(&["touch", "2048"]), ..Made::default() })
     }
 
     pub fn swap_random() -> Result<Made, String> {
@@ -256,7 +296,7 @@ pub mod make {
         let swap = SwapArea::on(512 * MIB)?;
         let group = Cgroup::v1_memory(64 * MIB)?;
         Ok(Made {
-            argv: workload(&["passes", kind, "192", passes]),
+            argv: own_workload(&["passes", kind, "192", passes]),
             groups: vec![group],
             _swaps: vec![swap],
             ..Made::default()
@@ -268,7 +308,7 @@ pub mod make {
         let file = cold_file(directory.path(), "cold", 64);
         let group = Cgroup::v1_memory(40 * MIB)?;
         Ok(Made {
-            argv: workload(&["mmap", &file, "80000"]),
+            argv: own_workload(&["mmap", &file, "80000"]),
             groups: vec![group],
             _directories: vec![directory],
             ..Made::default()
@@ -280,7 +320,7 @@ pub mod make {
         let memory = Cgroup::v1_memory(48 * MIB)?;
         let file = text(&mounted.path().join("written"));
         Ok(Made {
-            argv: workload(&["write", &file, "300"]),
+            argv: own_workload(&["write", &file, "300"]),
             groups: vec![slow, memory],
             _mounts: vec![mounted],
             ..Made::default()
@@ -297,7 +337,7 @@ pub mod make {
         }
         let file = text(&mounted.path().join("written"));
         Ok(Made {
-            argv: workload(&["write", &file, "300"]),
+            argv: own_workload(&["write", &file, "300"]),
             _mounts: vec![mounted],
             ..Made::default()
         })
@@ -306,11 +346,11 @@ pub mod make {
     pub fn hog_beside() -> Result<Made, String> {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let hog = || -> Child {
-            let words = workload(&["hog"]);
+            let words = own_workload(&["hog"]);
             Command::new(&words[0]).args(&words[1..]).spawn().unwrap()
         };
         Ok(Made {
-            argv: workload(&["spin", "150"]),
+            argv: own_workload(&["spin", "150"]),
             neighbours: (0..processors * 2).map(|_| Neighbour(hog())).collect(),
             ..Made::default()
         })
@@ -318,11 +358,11 @@ pub mod make {
 
     pub fn cpu_quota() -> Result<Made, String> {
         let group = Cgroup::v1_cpu(20_000, 100_000)?;
-        Ok(Made { argv: workload(&["spin", "60"]), groups: vec![group], ..Made::default() })
+        Ok(Made { argv: own_workload(&["spin", "60"]), groups: vec![group], ..Made::default() })
     }
 
     pub fn lock_contention() -> Result<Made, String> {
-        Ok(Made { argv: workload(&["locks", "8", "250"]), ..Made::default() })
+        Ok(Made { argv: own_workload(&["locks", "8", "250"]), ..Made::default() })
     }
 
     pub fn sleep() -> Result<Made, String> {
@@ -349,7 +389,7 @@ pub mod make {
         let directory = TempDir::new();
         let file = text(&directory.join("log"));
         Ok(Made {
-            argv: workload(&["fsync", &file, "1500"]),
+            argv: own_workload(&["fsync", &file, "1500"]),
             _directories: vec![directory],
             ..Made::default()
         })
@@ -362,7 +402,7 @@ pub mod make {
         let target = text(&directory.join("target"));
         let group = Cgroup::v1_memory(64 * MIB)?;
         Ok(Made {
-            argv: workload(&["evict", &hot, &source, &target]),
+            argv: own_workload(&["evict", &hot, &source, &target]),
             groups: vec![group],
             _directories: vec![directory],
             ..Made::default()
@@ -375,8 +415,14 @@ pub mod make {
         Ok(Made { argv: ["sh", "-c", script].map(str::to_owned).to_vec(), ..Made::default() })
     }
 
-    /// Real compilers, started by a real `make`, on sources that are made here.
     pub fn make_j2() -> Result<Made, String> {
+        let (directory, mut argv) = compilation()?;
+        argv.push("-j2".to_owned());
+        Ok(Made { argv, _directories: vec![directory], ..Made::default() })
+    }
+
+    /// Real compilers, started by a real `make`, on sources that are made here.
+    pub(super) fn compilation() -> Result<(TempDir, Vec<String>), String> {
         let directory = TempDir::new();
         for program in ["make", "cc"] {
             if Command::new(program).arg("--version").output().is_err() {
@@ -394,7 +440,35 @@ pub mod make {
         let rules = format!("all: {}\n%.o: %.c\n\tcc -O2 -c $< -o $@\n", objects.join(" "));
         std::fs::write(directory.join("Makefile"), rules).unwrap();
         let place = text(directory.path());
-        let argv = ["make", "-s", "-j2", "-C", &place].map(str::to_owned).to_vec();
+        let argv = ["make", "-s", "-C", &place].map(str::to_owned).to_vec();
+        Ok((directory, argv))
+    }
+
+    /// An archive of many small files is unpacked, and made durable.
+    pub fn untar() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let tree = text(&directory.join("tree"));
+        finish(&own_workload(&["files", &tree, "12000", "3000"]))?;
+        let (archive, target) =
+            (text(&directory.join("archive.tar")), text(&directory.join("target")));
+        finish(&["tar", "-cf", &archive, "-C", &tree, "."].map(str::to_owned))?;
+        finish(&["sync", "-f", &archive].map(str::to_owned))?;
+        std::fs::create_dir(&target).map_err(|error| error.to_string())?;
+        let script = r#"tar -xf "$0" -C "$1" && sync -f "$1""#;
+        let argv = ["sh", "-c", script, &archive, &target].map(str::to_owned).to_vec();
         Ok(Made { argv, _directories: vec![directory], ..Made::default() })
+    }
+
+    /// What installing packages does: many small files are made, renamed and looked up.
+    pub fn install_packages() -> Result<Made, String> {
+        let directory = TempDir::new();
+        let tree = text(&directory.join("node_modules"));
+        let argv = own_workload(&["install", &tree, "12000"]);
+        Ok(Made { argv, _directories: vec![directory], ..Made::default() })
+    }
+
+    /// Threads that map and unmap memory of one address space all the time.
+    pub fn mappings() -> Result<Made, String> {
+        Ok(Made { argv: own_workload(&["mappings", "4", "60000"]), ..Made::default() })
     }
 }

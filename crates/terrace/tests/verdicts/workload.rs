@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,6 +28,14 @@ pub fn run(words: &[String]) -> ExitCode {
             evict(Path::new(hot), Path::new(source), Path::new(target))
         }
         ["hog"] => hog(),
+        ["write_synced", path, mib] => {
+            write_all(Path::new(path), number(mib));
+            File::open(path).unwrap().sync_all().unwrap();
+        }
+        ["fsync_until", path, limit_ms] => fsync_until(Path::new(path), milliseconds(limit_ms)),
+        ["files", tree, count, bytes] => files(Path::new(tree), number(count), number(bytes)),
+        ["install", tree, count] => install(Path::new(tree), number(count)),
+        ["mappings", threads, rounds] => mappings(number(threads), number(rounds)),
         _ => {
             println!("no workload {words:?}");
             return ExitCode::FAILURE;
@@ -38,6 +46,10 @@ pub fn run(words: &[String]) -> ExitCode {
 
 fn number(word: &str) -> usize {
     word.parse().unwrap()
+}
+
+fn milliseconds(word: &str) -> Duration {
+    Duration::from_millis(number(word) as u64)
 }
 
 /// Reads a file from its start to its end, as often as asked.
@@ -166,5 +178,66 @@ fn hog() {
     let parent = std::os::unix::process::parent_id();
     while std::os::unix::process::parent_id() == parent {
         spin(20);
+    }
+}
+
+/// Small writes, each made durable, for a while.
+fn fsync_until(path: &Path, limit: Duration) {
+    let mut file = File::create(path).unwrap();
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        file.write_all(&[7; 512]).unwrap();
+        file.sync_data().unwrap();
+    }
+}
+
+/// The directory of a file of a tree: a hundred files lie in each.
+fn directory_of(tree: &Path, number: usize) -> PathBuf {
+    tree.join(format!("part{}", number / 100))
+}
+
+/// A tree of small files.
+fn files(tree: &Path, count: usize, bytes: usize) {
+    let mut content = vec![0; bytes];
+    Random(23).fill(&mut content);
+    for number in 0..count {
+        let directory = directory_of(tree, number);
+        std::fs::create_dir_all(&directory).unwrap();
+        // No two are alike, as an object store would notice.
+        content[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        std::fs::write(directory.join(format!("file{number}")), &content).unwrap();
+    }
+}
+
+/// Small files, each written under another name first and looked up later.
+fn install(tree: &Path, count: usize) {
+    for number in 0..count {
+        let directory = directory_of(tree, number).join("package").join("lib");
+        std::fs::create_dir_all(&directory).unwrap();
+        let (partial, path) = (directory.join("partial"), directory.join(format!("{number}.js")));
+        std::fs::write(&partial, b"module.exports = 1;\n").unwrap();
+        std::fs::rename(&partial, &path).unwrap();
+        for missing in ["package.json", "index.js", "index.json", "index.node"] {
+            assert!(!directory.join(missing).exists());
+        }
+        assert!(std::fs::metadata(&path).unwrap().is_file());
+    }
+}
+
+/// Threads that map, touch and unmap memory.
+fn mappings(threads: usize, rounds: usize) {
+    let workers: Vec<_> = (0..threads)
+        .map(|_| {
+            std::thread::spawn(move || {
+                for _ in 0..rounds {
+                    let pages = sys::memory::Pages::Base;
+                    let mut memory = sys::memory::Mapping::anonymous(4 * PAGE, pages).unwrap();
+                    memory.as_mut_slice()[0] = 1;
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
     }
 }
