@@ -11,7 +11,7 @@
 
 use explain::recording::accounting::Accounts;
 use explain::recording::attribution::attribute;
-use explain::recording::rules::{RULES, RunView, judge};
+use explain::recording::rules::{RULES, Rank, RunView, judge};
 use explain::recording::{View, Window};
 use model::explanation::{Cause, Explanation, OverlappingPart, Slice};
 use model::machine::MachineFacts;
@@ -348,8 +348,12 @@ fn sound(judged: &Explanation) {
     let first = judged.findings.first();
     assert!(first.is_none_or(|first| !first.within_previous));
     let roots = judged.findings.iter().filter(|cause| !cause.within_previous);
-    let times: Vec<Option<u64>> =
-        roots.filter(|cause| cause.finding.id != "out_of_memory").map(|cause| cause.ns).collect();
+    // A command that was killed comes first, and what remains counts for a quarter of its time.
+    let is_timed = |cause: &&Cause| {
+        let rule = RULES.iter().find(|rule| rule.id == cause.finding.id);
+        rule.is_none_or(|rule| !matches!(rule.rank, Rank::Decisive | Rank::Remainder))
+    };
+    let times: Vec<Option<u64>> = roots.filter(is_timed).map(|cause| cause.ns).collect();
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
     for cause in &judged.findings {
         let finding = &cause.finding;

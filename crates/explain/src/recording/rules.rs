@@ -61,6 +61,9 @@ use std::cmp::Reverse;
 /// What a rule concludes from a recording.
 pub type RunVerdict = Verdict<Cause>;
 
+/// The part of its time by which a remainder stands among the causes.
+const REMAINDER_SHARE: u64 = 4;
+
 /// The rank of a rule's findings among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
@@ -68,7 +71,7 @@ pub enum Rank {
     Decisive,
     /// By its time.
     Timed,
-    /// By its time; what remains, so it is no reason to leave a fallback out.
+    /// By a quarter of its time: what remains names no cause. No reason to leave a fallback out.
     Remainder,
     /// By its time, and only where nothing else accounts for much.
     Fallback,
@@ -107,7 +110,8 @@ pub struct RunRule {
     /// Where the time of its findings lies, the first place filled first; empty where that is
     /// user code, or the finding has no time of its own.
     pub of: &'static [Place],
-    rank: Rank,
+    /// Where its findings stand among the others.
+    pub rank: Rank,
     check: Check,
 }
 
@@ -425,7 +429,11 @@ fn drop_fallbacks(found: &mut Vec<(&'static RunRule, Cause)>) {
 /// Roots by rank and time, each followed by what lies inside of it.
 fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
     // Stable: equals stay in the order of the rules.
-    found.sort_by_key(|(rule, cause)| (rule.rank != Rank::Decisive, Reverse(cause.ns)));
+    let weight = |rule: &RunRule, cause: &Cause| {
+        let share = if rule.rank == Rank::Remainder { REMAINDER_SHARE } else { 1 };
+        cause.ns.map(|ns| ns / share)
+    };
+    found.sort_by_key(|(rule, cause)| (rule.rank != Rank::Decisive, Reverse(weight(rule, cause))));
     let ids: Vec<&str> = found.iter().map(|(rule, _)| rule.id).collect();
     let is_root = |rule: &'static RunRule| root(rule, &ids) == rule.id;
     let (roots, inside): (Vec<_>, Vec<_>) = found.iter().partition(|(rule, _)| is_root(rule));

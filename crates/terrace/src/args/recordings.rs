@@ -102,8 +102,7 @@ pub struct TopArgs {
     #[arg(long, value_name = "HZ", value_parser = value::rate, default_value = "5", allow_hyphen_values = true)]
     pub rate: u32,
 
-    /// Kernel events to follow, separated by commas: they name the cause of each wait, and cost
-    /// more than the rest together
+    /// Kernel events to follow, separated by commas, or `none` (default: as of `run`)
     #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
     pub trace: Vec<EventFamily>,
 }

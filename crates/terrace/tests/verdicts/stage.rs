@@ -156,7 +156,7 @@ pub mod make {
     use std::os::unix::fs::MetadataExt;
     use testkit::Random;
 
-    pub use super::scenes::{fork_storm, fsync_behind_writer};
+    pub use super::scenes::fork_storm;
 
     pub(super) const MIB: u64 = 1 << 20;
 

@@ -28,11 +28,6 @@ pub fn run(words: &[String]) -> ExitCode {
             evict(Path::new(hot), Path::new(source), Path::new(target))
         }
         ["hog"] => hog(),
-        ["write_synced", path, mib] => {
-            write_all(Path::new(path), number(mib));
-            File::open(path).unwrap().sync_all().unwrap();
-        }
-        ["fsync_until", path, limit_ms] => fsync_until(Path::new(path), milliseconds(limit_ms)),
         ["files", tree, count, bytes] => files(Path::new(tree), number(count), number(bytes)),
         ["install", tree, count] => install(Path::new(tree), number(count)),
         ["mappings", threads, rounds] => mappings(number(threads), number(rounds)),
@@ -46,10 +41,6 @@ pub fn run(words: &[String]) -> ExitCode {
 
 fn number(word: &str) -> usize {
     word.parse().unwrap()
-}
-
-fn milliseconds(word: &str) -> Duration {
-    Duration::from_millis(number(word) as u64)
 }
 
 /// Reads a file from its start to its end, as often as asked.
@@ -178,16 +169,6 @@ fn hog() {
     let parent = std::os::unix::process::parent_id();
     while std::os::unix::process::parent_id() == parent {
         spin(20);
-    }
-}
-
-/// Small writes, each made durable, for a while.
-fn fsync_until(path: &Path, limit: Duration) {
-    let mut file = File::create(path).unwrap();
-    let end = Instant::now() + limit;
-    while Instant::now() < end {
-        file.write_all(&[7; 512]).unwrap();
-        file.sync_data().unwrap();
     }
 }
 

@@ -134,6 +134,8 @@ const PLACES: &[(Place, &str)] = &[
     (Place::KernelThread, "kthread$ worker_thread process_one_work ret_from_fork"),
 ];
 
+// A tick that comes while interrupts are off is seen where they are switched on again, which is at
+// the end of a spin lock. So these say nothing; who waits for one is in its slow path.
 const WORK: &[(KernelWork, &str)] = &[
     (
         KernelWork::Copying,
@@ -151,8 +153,8 @@ const WORK: &[(KernelWork, &str)] = &[
         KernelWork::Locks,
         "native_queued_spin_lock_slowpath queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath \
         queued_read_lock_slowpath queued_write_lock_slowpath osq_ rwsem_ down_read down_write up_read \
-        up_write mutex_ __mutex_ ww_mutex_ rtlock_ rt_mutex_ _raw_spin_ _raw_read_ _raw_write_ \
-        __raw_spin_ pv_wait kvm_wait percpu_rwsem_ __percpu_down_read lock_page_lruvec \
+        up_write mutex_ __mutex_ ww_mutex_ rtlock_ rt_mutex_ pv_wait kvm_wait percpu_rwsem_ \
+        __percpu_down_read lock_page_lruvec \
         folio_lruvec_lock",
     ),
     (

@@ -4,13 +4,13 @@
 //! Each program runs under a name of its own, so that the verdict can name it. Leads are waited
 //! for; the others run until the leads have ended.
 
-use super::make::{MIB, own_workload, slow_disk, text};
+use super::make::text;
 use super::{Made, Neighbour, TERRACE};
 use crate::busy::Processors;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use testkit::{Cgroup, TempDir};
+use testkit::TempDir;
 
 /// How long a recorder may take to begin, and leads to end.
 const BEGIN_LIMIT: Duration = Duration::from_secs(10);
@@ -88,41 +88,6 @@ fn play(scene: &[Program]) -> Result<(), String> {
         std::thread::sleep(Duration::from_millis(10));
     }
     Ok(())
-}
-
-/// This program as the workload of these words, under a name of its own in `directory`.
-fn named(directory: &TempDir, name: &str, words: &[&str]) -> Vec<String> {
-    let mut argv = own_workload(words);
-    let path = directory.join(name);
-    if !path.exists() {
-        std::os::unix::fs::symlink(&argv[0], &path).unwrap();
-    }
-    argv[0] = text(&path);
-    argv
-}
-
-/// The same words inside of a group.
-fn inside(group: &Cgroup, argv: Vec<String>) -> Vec<String> {
-    let join = r#"echo $$ > "$0/cgroup.procs" && exec "$@""#;
-    let mut words = vec!["sh".to_owned(), "-c".to_owned(), join.to_owned(), text(group.path())];
-    words.extend(argv);
-    words
-}
-
-/// One program writes much, another waits for its few bytes to be durable behind that.
-pub fn fsync_behind_writer() -> Result<Made, String> {
-    let directory = TempDir::new();
-    let (mounted, group) = slow_disk(600, Cgroup::v1_write_rate, 60 * MIB)?;
-    let file = |name: &str| text(&mounted.path().join(name));
-    let writer = named(&directory, "exporter", &["write_synced", &file("export"), "200"]);
-    let database = named(&directory, "database", &["fsync_until", &file("log"), "3000"]);
-    Ok(Made {
-        scene: vec![Program::lead(inside(&group, writer)), Program::lead(inside(&group, database))],
-        _held_groups: vec![group],
-        _mounts: vec![mounted],
-        _directories: vec![directory],
-        ..Made::default()
-    })
 }
 
 /// A script starts one very short program after another.
