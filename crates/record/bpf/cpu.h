@@ -20,7 +20,7 @@ int processor_sampled(void *context)
 	record->process = task->tgid;
 	record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
 	record->frame_count = bytes > 0 ? bytes / sizeof(u64) : 0;
-	tell(record, sizeof(*record));
+	send(record, sizeof(*record));
 	return 0;
 }
 

@@ -10,7 +10,6 @@
 
 enum { NAMES = 7, NAME_BYTES = 48 };
 enum { FILE_TYPE = 0170000, BLOCK_DEVICE = 0060000 };
-enum { PAGE_BYTES = 4096 };
 
 /* `process` is 0 for what was evicted: reclaim works for others. */
 struct file_key {
@@ -40,7 +39,7 @@ INLINE u64 bytes_of(struct folio *folio)
 		else
 			order = folio->_flags_1 & 0xff;
 	}
-	return (u64)PAGE_BYTES << (order & 31);
+	return 1ull << (page_shift + (order & 31));
 }
 
 INLINE u64 read_pointer(u64 at)
@@ -110,7 +109,7 @@ INLINE u64 mix(u64 number)
 INLINE u64 mark_pages(struct inode *inode, u64 index, u64 bytes, bool is_evicted)
 {
 	u64 file = mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40);
-	u64 pages = bytes / PAGE_BYTES, step = pages / MARKED_MOST, had = 0;
+	u64 pages = bytes >> page_shift, step = pages / MARKED_MOST, had = 0;
 	step = step ? step : 1;
 	for (u32 number = 0; number < MARKED_MOST && number * step < pages; number++) {
 		u64 hash = mix(file + index + number * step);
@@ -138,7 +137,7 @@ int page_added(u64 *context)
 	if (!thread)
 		return 0;
 	u64 bytes = bytes_of(folio);
-	u64 back = mark_pages(inode, folio->index, bytes, 0) * PAGE_BYTES;
+	u64 back = mark_pages(inode, folio->index, bytes, 0) << page_shift;
 	thread->kept[CACHE_ADDED] += bytes;
 	thread->kept[REFAULTED] += back;
 	struct file_value *file = file_of(inode, task->tgid);

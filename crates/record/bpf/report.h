@@ -10,7 +10,6 @@
 #include "stacks.h"
 
 enum { FLAG_KERNEL = 1, FLAG_ENDED = 2 };
-enum { PAGE_SHIFT = 12 };
 
 struct short_key {
 	u32 parent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * What a sleeper waits for, by its kernel stack. Different stacks are few: each gets a number, its
- * frames are told once, and the Rust side answers with the state that they stand for.
+ * frames are sent once, and the Rust side answers with the state that they stand for.
  *
  * A stack is taken when its thread is woken and has waited for long, or at every 32nd short wait;
  * the short waits in between count as the last one of the same kind that was looked at.
@@ -43,7 +43,7 @@ struct {
 	MAP_TYPE(value, u32);
 } stack_numbers SECTION(".maps");
 
-/* The number of the stack of a task that sleeps, which is told if it is new. */
+/* The number of the stack of a task that sleeps, which is sent if it is new. */
 INLINE u32 stack_of(struct task_struct *task, bool is_block, struct scratch *scratch)
 {
 	struct stack_record *record = &scratch->stack;
@@ -64,7 +64,7 @@ INLINE u32 stack_of(struct task_struct *task, bool is_block, struct scratch *scr
 	record->kind = NEWS_STACK;
 	if (map_update(&stacks, &record->stack, &record->id, IF_ABSENT))
 		return NO_STACK;	/* another processor was first; its number is found next time */
-	tell(record, sizeof(*record));
+	send(record, sizeof(*record));
 	return record->id;
 full:
 	count(LOST_STACKS, 1);

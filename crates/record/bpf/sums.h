@@ -17,6 +17,7 @@
 /* Set by the loader; the numbers of states are those of the Rust side (trace/event.rs) and 1. */
 const volatile u64 epoch_ns = 0;
 const volatile u32 everyone = 1;
+const volatile u32 page_shift = 12;
 const volatile u64 long_wait_ticks = 1000000 / 16;
 const volatile u32 first_block = 4;
 const volatile u32 first_sleep = 15;
@@ -138,7 +139,7 @@ struct {
 	MAP_TYPE(value, u32);
 } members SECTION(".maps");
 
-/* What is told at once: ends of threads, new stacks, samples of processors. */
+/* What is sent at once: ends of threads, new stacks, samples of processors. */
 struct {
 	MAP_NUMBER(type, MAP_RINGBUF);
 	MAP_NUMBER(max_entries, 1 << 20);
@@ -208,7 +209,7 @@ INLINE void count(enum count what, u64 number)
 		ADD(own->counts[what], number);
 }
 
-INLINE void tell(void *record, u64 bytes)
+INLINE void send(void *record, u64 bytes)
 {
 	if (ring_output(&news, record, bytes, NO_WAKEUP))
 		count(LOST_RECORDS, 1);

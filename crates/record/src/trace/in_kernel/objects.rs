@@ -129,6 +129,7 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
     let constants = [
         ("epoch_ns", Constant::Long(epoch_ns)),
         ("everyone", Constant::Short(u32::from(everyone))),
+        ("page_shift", Constant::Short(sys::process::page_bytes().ilog2())),
         ("first_block", Constant::Short(kernel_state(State::BlockIo(Io::Read)))),
         ("first_sleep", Constant::Short(kernel_state(State::Sleep(Sleep::Timer)))),
         ("block_unknown", Constant::Short(kernel_state(State::BlockIo(Io::Other)))),
