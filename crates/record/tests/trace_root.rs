@@ -236,13 +236,13 @@ thread_local! {
     static RINGS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Tells a story with events copied out of the kernel.
+/// Runs a story with events copied out of the kernel.
 fn with_rings(story: impl Fn()) {
     RINGS.set(true);
     story();
 }
 
-/// Tells a story to programs in the kernel, and again with events copied out of it.
+/// Runs a story with programs in the kernel, and again with events copied out of it.
 fn in_both_ways(story: impl Fn()) {
     RINGS.set(false);
     story();

@@ -68,7 +68,7 @@ pub fn who_recording() -> Recording {
     for sample in 0..=SAMPLES {
         if let Some(sums) = sample.checked_sub(1).map(|before| sums[before as usize]) {
             used.iter_mut().zip(sums).for_each(|(used, sum)| *used += sum);
-            // Nobody knows who used this.
+            // Who used this is not known.
             used[0] += SAMPLE_NS / 20;
         }
         let at_ns = sample * SAMPLE_NS;

@@ -473,7 +473,7 @@ mod tests {
         let contents = WhoContents::new(&who(), &Facts::default(), 10_000_000_000, &mut columns);
         assert_eq!(contents.process_rows.rows, 200);
         assert_eq!(contents.process_rows.columns.len(), PROCESS_COLUMNS);
-        // The process: one number for each; the figures that nobody used: one 0.
+        // The process: one number for each; the figures that no process used: one 0.
         assert!(contents.process_rows.columns[2].length < 12);
         assert_eq!(contents.process_rows.columns[4].length, 4);
         assert_eq!(contents.file_rows.rows, 1);

@@ -229,7 +229,7 @@ fn claim(run: &RunView, (rule, cause): &(&RunRule, Cause), claims: &mut Claims, 
 }
 
 /// The part of a slice that is not user code: of the time on processors what ran in the kernel;
-/// `None` where nothing tells them apart.
+/// `None` where nothing distinguishes them.
 fn outside_user_ns(run: &RunView, slice: TimeSlice, ns: u64) -> Option<u64> {
     if slice != TimeSlice::Run {
         return Some(ns);

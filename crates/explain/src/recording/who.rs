@@ -53,7 +53,7 @@ fn name_actors_of(view: &View, has_several: bool, cause: &mut Cause) {
         cause.files = files::first_files(view, figure);
     }
     let mut sentences = Vec::new();
-    // Of a command that is one process nobody has to say who it was.
+    // Of a command that is one process the actor is known.
     if has_several {
         let burst = cause.span.and_then(|span| burst(view, span));
         let actor_view = ActorView { view, meanwhile: burst.as_ref().unwrap_or(view) };

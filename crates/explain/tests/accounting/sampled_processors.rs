@@ -102,7 +102,7 @@ fn covered_is_the_share_that_findings_account_for() {
     let explained = built.explained();
     let ids: Vec<&str> = explained.findings.iter().map(|f| f.finding.id.as_str()).collect();
     assert_eq!(ids, ["timer_sleep", "metadata_reads", "other_block_io"]);
-    // Of the block I/O nobody classed, only what a part names is accounted for.
+    // Of the block I/O without a class, only what a part names is accounted for.
     let covered = explained.covered.unwrap();
     assert!((covered - 8.2 / 9.0).abs() < 1e-6, "{covered}");
 }

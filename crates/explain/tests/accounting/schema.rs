@@ -210,7 +210,7 @@ fn the_schema_refuses_what_is_no_explanation() {
         ("an actor without a share", |v| {
             drop(v["findings"][0]["actors"][0].as_object_mut().unwrap().remove("share"))
         }),
-        ("a figure that nobody used", |v| v["usage"][0]["first"] = json!([])),
+        ("a figure without users", |v| v["usage"][0]["first"] = json!([])),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
     ];
     for (what, break_it) in breaks {

@@ -13,7 +13,7 @@ use model::recording::ProcessFigure::{
 const ALL: (u64, u64) = (0, SECONDS);
 
 /// A machine on which what chrome reads was evicted moments before, `again` bytes of it, while
-/// somebody added `added` bytes to the cache.
+/// a process added `added` bytes to the cache.
 fn evicted(again: u64, added: u64) -> Built {
     let during = (20, 40);
     let mut built = machine()

@@ -40,7 +40,7 @@ fn a_machine_says_who_kept_it_busy() {
     assert_eq!((first.process, first.pid, first.value), (Some(0), Some(4711), 60 * S));
     assert_eq!((first.figure.as_str(), first.unit.as_str(), first.share), ("cpu", "ns", 0.6));
     assert_eq!((first.group.as_str(), first.grade), (SESSION, Grade::Measured));
-    assert_eq!(of_role(bound, Victim).len(), 0, "nobody waited");
+    assert_eq!(of_role(bound, Victim).len(), 0, "no process waited");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_thread_of_the_kernel_stands_for_who_makes_its_work() {
           ran 80 s for it"
         ]
     );
-    // A tenth of what was written is nobody in particular: then the thread stands for itself.
+    // A tenth of what was written is of no known process: then the thread stands for itself.
     let explained = built(100 << 20);
     let unknown = finding(&explained, "cpu_bound");
     assert_eq!(names(unknown, Culprit), ["kworker/u4:1-flush-254:0"]);

@@ -1,5 +1,5 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
-//! command under `terrace run` or the scene beside `terrace record`, and gathers what was told.
+//! command under `terrace run` or the scene beside `terrace record`, and gathers what was said.
 
 mod scenes;
 

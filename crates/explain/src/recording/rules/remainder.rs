@@ -1,7 +1,7 @@
 //! Time that no other finding accounts for, where it is more than a person may hope to notice:
 //! each slice says what its parts know of it.
 //!
-//! Judged after all others, so that nothing is told twice. Such a finding accounts for the parts
+//! Judged after all others, so that nothing is said twice. Such a finding accounts for the parts
 //! that it names and for no more.
 
 use super::run_view::needs_events;

@@ -1,7 +1,7 @@
 //! Page faults without I/O on new memory: how many, and the time of first touches where
 //! processors were sampled.
 //!
-//! Without samples nothing tells the time: a fault was seen to cost from 0.3 us to 60 us, by the
+//! Without samples the time is not known: a fault was seen to cost from 0.3 us to 60 us, by the
 //! machine below, so no price is assumed. Then the kernel time is the most that it can be.
 
 use super::RunView;

@@ -2,7 +2,7 @@
 //!
 //! A user is a process, or the processes of one program in one control group where none of them
 //! has much: 300 short compilers are one user. A process with much is a user of its own, so that
-//! one of several equally named ones can be told apart.
+//! one of several equally named ones can be distinguished.
 
 use super::quantity::Quantity;
 use super::sentence::Names;

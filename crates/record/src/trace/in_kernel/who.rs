@@ -71,23 +71,16 @@ impl Processes {
             return self.add_to_others(&record.figures);
         }
         let from_ns = self.written_ns;
-        let known = self.known.entry(key).or_insert_with(|| Known {
-            identity: Process {
+        let known = self.known.entry(key).or_insert_with(|| {
+            let identity = Process {
                 pid: record.process,
                 parent: record.parent,
                 user: record.user,
                 started_ns: record.started_ns,
                 is_kernel: record.is_kernel,
                 ..Process::default()
-            },
-            is_written: false,
-            from_ns,
-            heard_ns: now_ns,
-            figures: [0; FIGURES],
-            memory_bytes: 0,
-            has_ended: false,
-            is_closed: false,
-            processes: 1,
+            };
+            Known::new(identity, from_ns)
         });
         add(&mut known.figures, &record.figures);
         known.heard_ns = now_ns;
@@ -105,21 +98,10 @@ impl Processes {
     pub fn take_short(&mut self, record: &ShortRecord, now_ns: u64) {
         let key = Key::Short(record.parent, record.name.clone());
         let from_ns = self.second_ns;
-        let known = self.known.entry(key).or_insert_with(|| Known {
-            identity: Process {
-                parent: record.parent,
-                name: record.name.clone(),
-                is_many: true,
-                ..Process::default()
-            },
-            is_written: false,
-            from_ns,
-            heard_ns: now_ns,
-            figures: [0; FIGURES],
-            memory_bytes: 0,
-            has_ended: false,
-            is_closed: false,
-            processes: 0,
+        let known = self.known.entry(key).or_insert_with(|| {
+            let (parent, name) = (record.parent, record.name.clone());
+            let identity = Process { parent, name, is_many: true, ..Process::default() };
+            Known::new(identity, from_ns)
         });
         add(&mut known.figures, &record.figures);
         known.processes += record.processes;
@@ -153,16 +135,9 @@ impl Processes {
 
     fn others_entry(&mut self) -> &mut Known {
         let from_ns = self.second_ns;
-        self.known.entry(Key::Others).or_insert_with(|| Known {
-            identity: Process { name: "others".to_owned(), is_many: true, ..Process::default() },
-            is_written: false,
-            from_ns,
-            heard_ns: from_ns,
-            figures: [0; FIGURES],
-            memory_bytes: 0,
-            has_ended: false,
-            is_closed: false,
-            processes: 0,
+        self.known.entry(Key::Others).or_insert_with(|| {
+            let name = "others".to_owned();
+            Known::new(Process { name, is_many: true, ..Process::default() }, from_ns)
         })
     }
 
@@ -281,6 +256,21 @@ impl Processes {
 }
 
 impl Known {
+    /// One that has used nothing yet and has no row before `from_ns`.
+    fn new(identity: Process, from_ns: u64) -> Self {
+        Self {
+            is_written: false,
+            from_ns,
+            heard_ns: from_ns,
+            figures: [0; FIGURES],
+            memory_bytes: 0,
+            has_ended: false,
+            is_closed: false,
+            processes: u64::from(!identity.is_many),
+            identity,
+        }
+    }
+
     fn has_used(&self) -> bool {
         self.figures.iter().any(|figure| *figure > 0)
     }
