@@ -1,16 +1,17 @@
 //! Programs inside of the kernel: loaded from one object, attached to events, read through maps.
 //!
-//! The loader is `aya`: it relocates the object to the types of the running kernel, so one object
-//! fits all. Everything that was loaded ends with this process, however it ends: programs live as
-//! long as the descriptors that hold them. What the programs do, and what their numbers mean, is
-//! not known here. Keys and values are words of the machine's order.
+//! The object is relocated to the types of the running kernel, so one object fits all. Everything
+//! that was loaded ends with this process, however it ends: programs live as long as the
+//! descriptors that hold them. What the programs do, and what their numbers mean, is not known
+//! here. Keys and values are words of the machine's order.
 
 mod kernel_types;
+mod object;
 
 use crate::error::{Error, Result};
-use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, PerCpuValues, RingBuf};
-use aya::programs::{Program, ProgramError};
-use aya::{Btf, Ebpf, EbpfLoader, Endianness};
+use aya::maps::{Array, HashMap as Hash, Map, MapData, PerCpuArray, PerCpuValues, RingBuf};
+use object::{Loader, TRACE_ITER};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
@@ -20,12 +21,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const LOAD: &str = "load a program into the kernel";
 const READ: &str = "read what a program in the kernel has counted";
 
-/// Commands and a kind of link of linux/bpf.h, which the loader does not offer.
+/// Commands of linux/bpf.h.
+const TRACEPOINT_OPEN: libc::c_long = 17;
 const LOOKUP_BATCH: libc::c_long = 24;
 const LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 const LINK_CREATE: libc::c_long = 28;
 const ITER_CREATE: libc::c_long = 33;
-const TRACE_ITER: u32 = 28;
 
 /// The kernel's own description of the types, tracepoints and functions with these names, for
 /// [`Programs::open`]. It holds until the machine starts anew.
@@ -69,12 +70,29 @@ pub enum Constant {
     Long(u64),
 }
 
+impl Constant {
+    fn bytes(&self) -> &[u8] {
+        let (start, length) = match self {
+            Self::Short(number) => (std::ptr::from_ref(number).cast::<u8>(), size_of::<u32>()),
+            Self::Long(number) => (std::ptr::from_ref(number).cast::<u8>(), size_of::<u64>()),
+        };
+        // SAFETY: these are the bytes of a number that lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(start, length) }
+    }
+}
+
 /// Loaded programs with their maps.
 #[derive(Debug)]
 pub struct Programs {
-    ebpf: Ebpf,
-    /// The kernel's types; `None` once all is loaded.
-    btf: Option<Btf>,
+    /// What programs are loaded from; `None` once all are.
+    loader: Option<Loader>,
+    /// Maps that were not asked for yet.
+    maps: HashMap<String, OwnedFd>,
+    /// What the kernel answered for programs that are not attached yet.
+    answers: HashMap<String, Result<OwnedFd>>,
+    programs: HashMap<String, OwnedFd>,
+    /// What holds programs at their tracepoints.
+    links: Vec<OwnedFd>,
 }
 
 impl Programs {
@@ -84,45 +102,57 @@ impl Programs {
     /// # Errors
     /// `Denied` without the right to, `Unsupported` where the kernel has no such maps.
     pub fn open(object: &[u8], types: &[u8], constants: &[(&str, Constant)]) -> Result<Self> {
-        let btf = Btf::parse(types, Endianness::default()).map_err(|error| failed(LOAD, &error))?;
-        let mut loader = EbpfLoader::new();
-        loader.btf(Some(&btf)).allow_unsupported_maps();
-        for (name, constant) in constants {
-            match constant {
-                Constant::Short(number) => loader.override_global(name, number, true),
-                Constant::Long(number) => loader.override_global(name, number, true),
-            };
-        }
-        let ebpf = loader.load(object).map_err(|error| failed(LOAD, &error))?;
-        Ok(Self { ebpf, btf: Some(btf) })
+        let (loader, maps) = Loader::open(object, types, constants)?;
+        let (answers, programs) = (HashMap::new(), HashMap::new());
+        Ok(Self { loader: Some(loader), maps, answers, programs, links: Vec::new() })
     }
 
-    /// Loads the program `name` and attaches it. What it runs over tasks is given back.
+    /// Loads programs beside each other, which is faster than by [`Programs::attach`] alone. What
+    /// the kernel answers is said there.
+    pub fn load(&mut self, wanted: &[(&str, Attachment)]) {
+        if let Some(loader) = &self.loader {
+            self.answers.extend(loader.load(wanted));
+        }
+    }
+
+    /// Attaches the program `name`, and loads it before if need be. What it runs over tasks is
+    /// given back.
     ///
     /// # Errors
     /// `NotFound` where the kernel has no such event, `Denied` where it refuses the program.
     pub fn attach(&mut self, name: &str, to: Attachment) -> Result<Option<TaskReport>> {
-        let missing = || Error::invalid(LOAD, "the object has no such one");
-        let program = self.ebpf.program_mut(name).ok_or_else(missing)?;
-        let sealed = || Error::invalid(LOAD, "all is loaded already");
-        let attached = attach(program, to, self.btf.as_ref().ok_or_else(sealed)?);
-        attached.map_err(|error| failed(LOAD, &error).at(name))
+        if !self.answers.contains_key(name) && !self.programs.contains_key(name) {
+            self.load(&[(name, to)]);
+        }
+        let loaded = self.answers.remove(name).transpose()?;
+        self.programs.extend(loaded.map(|program| (name.to_owned(), program)));
+        let program = self.descriptor(name)?;
+        match to {
+            Attachment::Tracepoint(_) => {
+                let link = open_tracepoint(program).map_err(|error| Error::new(LOAD, error))?;
+                self.links.push(link);
+                Ok(None)
+            }
+            Attachment::Tasks => {
+                let report = TaskReport::of(program);
+                report.map(Some).map_err(|error| Error::new(LOAD, error).at(name))
+            }
+            Attachment::PerfEvent => Ok(None),
+        }
     }
 
     /// Says that no more is loaded: gives back the memory that loading needs.
     pub fn seal(&mut self) {
-        self.btf = None;
+        self.loader = None;
     }
 
-    /// The descriptor of a loaded program, for what else it can be attached to.
+    /// The descriptor of an attached program, for what else it can be attached to.
     ///
     /// # Errors
-    /// `Invalid` where it is not loaded.
+    /// `Invalid` where it is not attached.
     pub fn descriptor(&self, name: &str) -> Result<BorrowedFd<'_>> {
-        let program = self.ebpf.program(name).map(Program::fd);
-        let loaded = program.and_then(std::result::Result::ok);
-        let descriptor = loaded.map(AsFd::as_fd);
-        descriptor.ok_or_else(|| Error::invalid(LOAD, "it is not loaded").at(name))
+        let program = self.programs.get(name).map(AsFd::as_fd);
+        program.ok_or_else(|| Error::invalid(LOAD, "it is not attached").at(name))
     }
 
     /// An array of one value for each processor, `N` words each.
@@ -130,7 +160,7 @@ impl Programs {
     /// # Errors
     /// `Invalid` where the object has no such map.
     pub fn per_processor<const N: usize>(&mut self, name: &str) -> Result<PerProcessor<N>> {
-        PerCpuArray::try_from(self.map(name)?)
+        PerCpuArray::try_from(Map::PerCpuArray(self.map(name)?))
             .map(PerProcessor)
             .map_err(|error| failed(LOAD, &error).at(name))
     }
@@ -140,7 +170,7 @@ impl Programs {
     /// # Errors
     /// As [`Programs::per_processor`].
     pub fn words<const N: usize>(&mut self, name: &str) -> Result<Words<N>> {
-        let array = Array::try_from(self.map(name)?);
+        let array = Array::try_from(Map::Array(self.map(name)?));
         array.map(Words).map_err(|error| failed(LOAD, &error).at(name))
     }
 
@@ -149,7 +179,7 @@ impl Programs {
     /// # Errors
     /// As [`Programs::per_processor`].
     pub fn numbers(&mut self, name: &str) -> Result<Numbers> {
-        let array = Array::try_from(self.map(name)?);
+        let array = Array::try_from(Map::Array(self.map(name)?));
         array.map(Numbers).map_err(|error| failed(LOAD, &error).at(name))
     }
 
@@ -158,7 +188,7 @@ impl Programs {
     /// # Errors
     /// As [`Programs::per_processor`].
     pub fn set(&mut self, name: &str) -> Result<Set> {
-        let set = HashMap::try_from(self.map(name)?);
+        let set = Hash::try_from(Map::HashMap(self.map(name)?));
         set.map(Set).map_err(|error| failed(LOAD, &error).at(name))
     }
 
@@ -171,9 +201,11 @@ impl Programs {
             let info = map.info().ok();
             info.is_some_and(|info| (info.key_size(), info.value_size()) == (K as u32, V as u32))
         };
-        match self.map(name)? {
-            Map::HashMap(map) if is_of(&map) => Ok(Table::new(map)),
-            _ => Err(Error::invalid(LOAD, "it is no such map").at(name)),
+        let map = self.map(name)?;
+        if is_of(&map) {
+            Ok(Table::new(map))
+        } else {
+            Err(Error::invalid(LOAD, "its entries have another form").at(name))
         }
     }
 
@@ -182,38 +214,31 @@ impl Programs {
     /// # Errors
     /// As [`Programs::per_processor`].
     pub fn ring(&mut self, name: &str) -> Result<Records> {
-        let ring = RingBuf::try_from(self.map(name)?);
+        let ring = RingBuf::try_from(Map::RingBuf(self.map(name)?));
         ring.map(Records).map_err(|error| failed(LOAD, &error).at(name))
     }
 
-    fn map(&mut self, name: &str) -> Result<Map> {
-        let map = self.ebpf.take_map(name);
-        map.ok_or_else(|| Error::invalid(LOAD, "the object has no such map").at(name))
+    fn map(&mut self, name: &str) -> Result<MapData> {
+        let missing = || Error::invalid(LOAD, "the object has no such map").at(name);
+        let map = self.maps.remove(name).ok_or_else(missing)?;
+        MapData::from_fd(map).map_err(|error| failed(LOAD, &error).at(name))
     }
 }
 
-fn attach(
-    program: &mut Program,
-    to: Attachment,
-    btf: &Btf,
-) -> std::result::Result<Option<TaskReport>, ProgramError> {
-    match (program, to) {
-        (Program::BtfTracePoint(program), Attachment::Tracepoint(event)) => {
-            program.load(event, btf)?;
-            program.attach()?;
-            Ok(None)
-        }
-        (Program::Iter(program), Attachment::Tasks) => {
-            program.load("task", btf)?;
-            let linked = TaskReport::of(program.fd()?.as_fd());
-            linked.map(Some).map_err(ProgramError::IOError)
-        }
-        (Program::PerfEvent(program), Attachment::PerfEvent) => {
-            program.load()?;
-            Ok(None)
-        }
-        _ => Err(ProgramError::UnexpectedProgramType),
+/// Attaches a program to the tracepoint that it was loaded for.
+fn open_tracepoint(program: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Open {
+        name: u64,
+        program: u32,
+        padding: u32,
     }
+    let number = program.as_raw_fd().unsigned_abs();
+    let mut open = Open { name: 0, program: number, padding: 0 };
+    // SAFETY: `Open` is the kernel's layout, all of it set.
+    let descriptor = unsafe { command(TRACEPOINT_OPEN, &mut open) }?;
+    // SAFETY: the kernel has just given this descriptor, which has no other owner.
+    Ok(unsafe { owned_descriptor(descriptor) })
 }
 
 /// A program that runs over all tasks, once for each reading.
@@ -308,7 +333,7 @@ impl Numbers {
 }
 
 /// A set of numbers.
-pub struct Set(HashMap<MapData, u32, u32>);
+pub struct Set(Hash<MapData, u32, u32>);
 
 impl Set {
     /// Adds a number.

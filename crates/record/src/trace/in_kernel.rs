@@ -84,6 +84,8 @@ const WHO: &[Wanted] = &[
     perhaps("page_dirtied", "writeback_dirty_folio"),
     perhaps("read_queued", "block_bio_queue"),
 ];
+const SAMPLES: Wanted = ("processor_sampled", Attachment::PerfEvent, true);
+const REPORT: Wanted = ("report", Attachment::Tasks, true);
 
 /// The loaded programs and what they have said so far.
 #[derive(Debug)]
@@ -129,6 +131,7 @@ impl InKernel {
         for process in subject.into_iter().flatten() {
             maps.members.insert(*process).map_err(|error| refused(&error))?;
         }
+        programs.load(&wanted(families));
         attach_all(&mut programs, THREADS).map_err(|error| refused(&error))?;
         let mut sights = BTreeMap::new();
         for family in families {
@@ -141,7 +144,8 @@ impl InKernel {
                 Err(error) => *sight = sources::closed(&error),
             }
         }
-        let report = programs.attach("report", Attachment::Tasks).map_err(|error| refused(&error));
+        let (name, to, _) = REPORT;
+        let report = programs.attach(name, to).map_err(|error| refused(&error));
         let Some(report) = report? else {
             return Err(SourceState::closed("the kernel walks over no tasks", None));
         };
@@ -328,6 +332,21 @@ fn refused(error: &sys::Error) -> SourceState {
     SourceState::closed(error.to_string(), None)
 }
 
+/// What the families need of programs, to be loaded at once.
+fn wanted(families: &BTreeSet<Family>) -> Vec<(&'static str, Attachment)> {
+    let of_family = |family: &Family| match family {
+        Family::Block => BLOCK,
+        Family::Vmscan => VMSCAN,
+        // Where the kernel refuses this one it is of the other form.
+        Family::Writeback => &DIRTY_PAUSES[..1],
+        Family::Who => WHO,
+        Family::Cpu => std::slice::from_ref(&SAMPLES),
+        Family::Sched | Family::Faults => &[],
+    };
+    let all = families.iter().flat_map(of_family).chain(THREADS).chain([&REPORT]);
+    all.map(|(name, to, _)| (*name, *to)).collect()
+}
+
 fn attach_all(programs: &mut Programs, wanted: &[Wanted]) -> sys::Result<()> {
     for (name, to, is_needed) in wanted {
         match programs.attach(name, *to) {
@@ -356,12 +375,12 @@ fn attach_family(programs: &mut Programs, family: Family) -> SourceState {
 
 /// Begins to sample every processor.
 fn start_clocks(programs: &mut Programs) -> sys::Result<Vec<perf::Event>> {
-    const PROGRAM: &str = "processor_sampled";
-    programs.attach(PROGRAM, Attachment::PerfEvent)?;
+    let (name, to, _) = SAMPLES;
+    programs.attach(name, to)?;
     let attributes = Attributes::new(EventSource::ProcessorClock(CPU_PERIOD_NS));
     let start = |processor| {
         let clock = perf::Event::on_processor(&attributes, processor)?;
-        clock.run(programs.descriptor(PROGRAM)?)?;
+        clock.run(programs.descriptor(name)?)?;
         clock.enable().map(|()| clock)
     };
     online().into_iter().map(start).collect()
