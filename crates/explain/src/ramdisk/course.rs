@@ -138,7 +138,7 @@ fn candidates(knee: &Knee) -> Vec<Candidate> {
     let swap = "a memory that is full begins to swap at a size";
     let host = "a host begins to swap when its guests take more than it has";
     let freed = "memory that must be written out first comes no faster than its disk";
-    let moved = "nothing was told of huge pages or of free blocks";
+    let moved = "huge pages and free blocks were not recorded";
     [
         (Reason::AlreadyBacked, (Standing::Excluded, there.to_owned())),
         (Reason::GuestSwap, disk(swap)),

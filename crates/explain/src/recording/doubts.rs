@@ -97,7 +97,7 @@ fn unreported(view: &View) -> Vec<String> {
     let done = ends.into_iter().fold(0, u64::saturating_add);
     if matters(issued.saturating_sub(done), issued) {
         texts.push(format!(
-            "{} requests were issued and {} were told done: the kernel lost the other ends, so the \
+            "{} requests were issued and {} completions were seen: the kernel lost the others, so the \
              figures of a disk are its own counters'",
             count(issued),
             count(done)
@@ -149,7 +149,7 @@ fn window(view: &View) -> Vec<String> {
     let mut texts = Vec::new();
     let (first, last) = view.samples();
     if view.recording().ticks.is_empty() {
-        texts.push("there are no samples: only what was told at the end is known".to_owned());
+        texts.push("there are no samples: only the figures of its end are known".to_owned());
     } else if !view.is_whole() && last.saturating_sub(first) < 2 {
         texts.push(format!(
             "the window is narrower than two samples: all it shows is one interval of {}",
@@ -157,8 +157,8 @@ fn window(view: &View) -> Vec<String> {
         ));
     }
     if !view.is_whole() && !view.recording().tasks.is_empty() {
-        let text = "delay accounting covers the whole recording only: this window is told by \
-                    events and samples";
+        let text = "delay accounting covers the whole recording only: this window is known \
+                    by events and samples";
         texts.push(text.to_owned());
     }
     texts

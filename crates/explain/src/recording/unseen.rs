@@ -66,7 +66,7 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
         SourceState::Open => (rest, None),
         SourceState::NotAsked => {
             let why = if view.facts().root {
-                "nobody asked for switch events"
+                "switch events were not asked for"
             } else {
                 "switch events need root"
             };

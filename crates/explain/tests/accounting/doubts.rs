@@ -90,7 +90,7 @@ fn missing_ends_of_requests_are_doubted() {
     };
     assert_eq!(
         doubts(&done(60, 12)),
-        "10,000 requests were issued and 72 were told done: the kernel lost the other ends, so \
+        "10,000 requests were issued and 72 completions were seen: the kernel lost the others, so \
          the figures of a disk are its own counters'"
     );
     assert_eq!(doubts(&done(9000, 950)), "", "the rest are under way");

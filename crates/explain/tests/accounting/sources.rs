@@ -126,7 +126,7 @@ fn an_ordinary_user_gets_run_and_queue_and_a_rest_without_a_name() {
 #[test]
 fn events_not_requested_are_said_to_need_root() {
     for (root, reason) in
-        [(false, "switch events need root"), (true, "nobody asked for switch events")]
+        [(false, "switch events need root"), (true, "switch events were not asked for")]
     {
         let mut built = command(1000).stands("tree.threads", 1).grows_ms("tree.run_ns", 200);
         built.0.facts.root = root;

@@ -100,7 +100,9 @@ impl Losses {
         losers.sort_by(|a, b| lost(b).cmp(&lost(a)).then_with(|| a.whose.cmp(&b.whose)));
         losers.truncate(MOST_REPORTED);
         let mut notes = self.notes;
-        notes.push("shared memory that went to swap is nobody's in these counters".to_owned());
+        notes.push(
+            "shared memory that went to swap belongs to no process in these counters".to_owned(),
+        );
         (losers, notes)
     }
 }

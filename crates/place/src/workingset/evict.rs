@@ -55,7 +55,7 @@ const ADVISE_BYTES: u64 = 1 << 30;
 const BUSY: &str = "mapped, locked or in use by a process";
 const DIRTY: &str = "still being written";
 const IN_RAM: &str = "on a file system in RAM, where they have no other place";
-const REFUSED: &str = "not this user's to read, or not told of by the kernel";
+const REFUSED: &str = "not this user's to read, or the kernel does not say";
 
 fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
     let mut evicted = Evicted::default();

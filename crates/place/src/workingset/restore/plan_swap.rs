@@ -25,7 +25,7 @@ pub(super) fn plan_anonymous(
     plan: &mut RestorePlan,
 ) -> Result<()> {
     if swap::areas(root).is_empty() {
-        plan.notes.push("nothing lies in swap: no swap is in use".to_owned());
+        plan.notes.push("nothing is in swap: no swap is in use".to_owned());
         return Ok(());
     }
     let mut pages = Vec::new();
@@ -39,7 +39,7 @@ pub(super) fn plan_anonymous(
         pages.retain(was_present(root, snapshot, &plan.work.targets));
     }
     if pages.is_empty() {
-        plan.notes.push("none of it lies in swap".to_owned());
+        plan.notes.push("none of it is in swap".to_owned());
         return Ok(());
     }
     let page_bytes = sys::process::page_bytes() as u64;

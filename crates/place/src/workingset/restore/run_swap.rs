@@ -233,8 +233,8 @@ fn refusal(
         None => error.operation.to_string(),
     };
     let hint = if is_forbidden_by_yama(root) {
-        "to nobody as kernel.yama.ptrace_scope is 3, which stays until the next boot; to advise the \
-         kernel instead needs the capability SYS_NICE"
+        "kernel.yama.ptrace_scope is 3, which forbids it until the next boot; to advise the kernel \
+         instead needs the capability SYS_NICE"
     } else {
         "needs the capabilities SYS_PTRACE and, for advice, SYS_NICE"
     };

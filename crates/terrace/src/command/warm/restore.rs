@@ -88,7 +88,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
     }
     Err(Error::new(
         Exit::Impossible,
-        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: the kernel shows nobody else where memory of others lies in swap",
+        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: without them the kernel does not show where memory of others is in swap",
     )
     .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights"))
 }

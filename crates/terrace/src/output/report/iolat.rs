@@ -135,7 +135,7 @@ pub(super) fn served(served: &Served) -> String {
         ServedBy::PageCache => "by the page cache",
         ServedBy::Both => "partly by the device, partly by the page cache",
         ServedBy::Ram => "by RAM: the file system lives there",
-        ServedBy::Unknown => "by nobody knows whom",
+        ServedBy::Unknown => "by something unknown",
     };
     format!("served {by}: {}", served.reason)
 }

@@ -349,7 +349,7 @@ fn cell(one: &ProcessRates<'_>, column: Column) -> String {
         };
     };
     match column {
-        Column::Pid if process.is_many => String::new(),
+        Column::Pid if process.is_many => "-".to_owned(),
         Column::Pid => process.pid.to_string(),
         Column::User => process.user.to_string(),
         Column::Name => name_of(process, one.count),
@@ -361,7 +361,7 @@ fn cell(one: &ProcessRates<'_>, column: Column) -> String {
 
 fn name_of(process: &Process, count: u64) -> String {
     let name = escaped(&process.name);
-    if process.is_many { format!("{count} {name}") } else { name.into_owned() }
+    if process.is_many { format!("{name} ({count})") } else { name.into_owned() }
 }
 
 fn number(one: &ProcessRates<'_>, column: Column) -> String {

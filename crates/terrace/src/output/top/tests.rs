@@ -116,6 +116,22 @@ fn table(text: &str) -> Vec<&str> {
 const WIDE: ScreenSize = ScreenSize { width: 160, height: 50 };
 
 #[test]
+fn processes_of_one_name_have_their_number_in_parentheses_and_no_pid() {
+    let mut recording = testkit::who_recording();
+    let browser = recording.who.processes.iter_mut().find(|process| process.pid == 4711).unwrap();
+    browser.is_many = true;
+    let id = browser.id;
+    let rows = recording.who.rows.iter_mut().filter(|row| row.process == id);
+    rows.for_each(|row| row.processes = 3);
+    let text = shown(&recording, &[], WIDE, true);
+    let row = table(&text).into_iter().find(|row| row.contains(" browser (")).unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!((words[0], words[1]), ("-", "browser"), "{text}");
+    let count: u64 = words[2].trim_matches(['(', ')']).parse().unwrap();
+    assert!(count >= 3 && count.is_multiple_of(3), "{text}");
+}
+
+#[test]
 fn processes_stand_below_the_findings_with_the_busiest_first() {
     let recording = testkit::who_recording();
     let text = shown(&recording, &[], WIDE, true);
