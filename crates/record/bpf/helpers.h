@@ -31,6 +31,7 @@ enum { NO_PREALLOC = 1 };		/* BPF_F_NO_PREALLOC */
 enum { ANY = 0, IF_ABSENT = 1 };	/* BPF_ANY, BPF_NOEXIST */
 enum { CREATE = 1 };			/* BPF_LOCAL_STORAGE_GET_F_CREATE */
 enum { NO_WAKEUP = 1 };			/* BPF_RB_NO_WAKEUP */
+enum { WAITING_BYTES = 0 };		/* BPF_RB_AVAIL_DATA */
 
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) =
@@ -42,6 +43,7 @@ static long (*const read_kernel)(void *to, u32 bytes, const void *from) = (void 
 static long (*const read_kernel_text)(void *to, u32 bytes, const void *from) = (void *)115;
 static long (*const seq_write)(void *seq, const void *data, u32 bytes) = (void *)127;
 static long (*const ring_output)(void *ring, void *data, u64 bytes, u64 flags) = (void *)130;
+static u64 (*const ring_query)(void *ring, u64 flags) = (void *)134;
 static long (*const get_task_stack)(void *task, void *to, u32 bytes, u64 flags) = (void *)141;
 static void *(*const storage_of)(void *map, void *task, void *value, u64 flags) = (void *)156;
 static void *(*const current_task)(void) = (void *)158;

@@ -29,7 +29,16 @@ KERNEL_STRUCT mm_struct { struct percpu_counter rss_stat[4]; };
 KERNEL_STRUCT atomic_count { s64 counter; };
 KERNEL_STRUCT mm_rss_stat___old { struct atomic_count count[4]; };
 KERNEL_STRUCT mm_struct___old { struct mm_rss_stat___old rss_stat; };
-KERNEL_STRUCT task_io_accounting { u64 read_bytes, write_bytes; };
+KERNEL_STRUCT task_io_accounting {
+	u64 rchar, wchar, syscr, syscw;
+	u64 read_bytes, write_bytes, cancelled_write_bytes;
+};
+KERNEL_STRUCT sched_entity { u64 sum_exec_runtime; };
+KERNEL_STRUCT sched_info {
+	unsigned long pcount;
+	u64 run_delay;
+};
+KERNEL_STRUCT task_delay_info { u64 blkio_delay; };
 
 KERNEL_STRUCT small_atomic { s32 counter; };
 KERNEL_STRUCT signal_struct { struct small_atomic live; };
@@ -43,6 +52,10 @@ KERNEL_STRUCT task_struct {
 	u32 in_iowait : 1;
 	char comm[16];
 	u64 start_boottime;
+	u64 utime, stime;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct task_delay_info *delays;
 	unsigned long min_flt, maj_flt;
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;

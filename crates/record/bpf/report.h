@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What each thread used since it was last reported: by a walk over all tasks when the Rust side
- * asks, and when a thread ends. Processes that were short and used little are summed by name and
- * parent, so that thousands of them a second cost no more than one.
+ * What each thread used since it was last reported. A thread that uses much reports by itself when
+ * it leaves its processor, and at a tick of it, a few times a second at most. A walk over all tasks
+ * once a second has the rest, so an idle process costs nothing in between; and each thread reports
+ * when it ends. Processes that were short and used little are summed by name and parent, so that
+ * thousands of them a second cost no more than one.
  */
 #ifndef REPORT_H
 #define REPORT_H
 
 #include "stacks.h"
+#include "totals.h"
 
 enum { FLAG_KERNEL = 1, FLAG_ENDED = 2 };
 
@@ -62,7 +65,7 @@ INLINE void mark_reported(struct thread *thread, const u64 *growth)
 		thread->reported[figure] += growth[figure];
 }
 
-/* Whether it is worth a record: 100 us of any time, or any byte or wait for a device. */
+/* From what on a walk makes a record: 100 us of any time, or any byte or wait for a device. */
 INLINE bool matters(const u64 *growth)
 {
 	const u64 least = 100000 >> TICK_SHIFT;
@@ -72,23 +75,26 @@ INLINE bool matters(const u64 *growth)
 	       growth[MINOR_FAULTS] >= 64 || growth[CACHE_ADDED] || growth[SWAPPED_IN];
 }
 
-/* Resident pages of file, private and shared memory. */
-INLINE u64 memory_pages(struct task_struct *task)
+/* From what on a thread reports by itself: what alone is worth a row of a tenth of a second. */
+INLINE bool matters_at_once(const u64 *growth)
 {
-	u64 mm = (u64)READ_FIELD(task_struct, task, mm);
-	s64 pages = 0;
-	if (!mm)
-		return 0;
-	if (FIELD_EXISTS(((struct mm_struct *)0)->rss_stat[0].count)) {
-		pages = READ_FIELD(mm_struct, mm, rss_stat[0].count) +
-			READ_FIELD(mm_struct, mm, rss_stat[1].count) +
-			READ_FIELD(mm_struct, mm, rss_stat[3].count);
-	} else {
-		pages = READ_FIELD(mm_struct___old, mm, rss_stat.count[0].counter) +
-			READ_FIELD(mm_struct___old, mm, rss_stat.count[1].counter) +
-			READ_FIELD(mm_struct___old, mm, rss_stat.count[3].counter);
-	}
-	return pages < 0 ? 0 : pages;
+	const u64 least = 2000000 >> TICK_SHIFT, bytes = 256 << 10;
+	return growth[CPU_TICKS] >= least || growth[QUEUE_TICKS] >= least ||
+	       growth[BLOCK_TICKS] >= least || growth[RECLAIM_TICKS] >= least ||
+	       growth[READ_BYTES] >= bytes || growth[WRITTEN_BYTES] >= bytes ||
+	       growth[MAJOR_FAULTS] || growth[MINOR_FAULTS] >= 1024 ||
+	       growth[CACHE_ADDED] >= bytes || growth[SWAPPED_IN];
+}
+
+/* Of two reports of one thread at once the second would tell the same again. */
+INLINE bool may_report(struct thread *thread)
+{
+	return !__sync_lock_test_and_set(&thread->is_reporting, 1);
+}
+
+INLINE void has_reported(struct thread *thread)
+{
+	__sync_lock_test_and_set(&thread->is_reporting, 0);
 }
 
 INLINE void fill_identity(struct thread_record *record, struct task_struct *task)
@@ -142,6 +148,41 @@ INLINE void add_short(struct thread_record *record)
 		ADD(value->figures[figure], record->figures[figure]);
 }
 
+/*
+ * A thread reports what it used, if that is much and its last report is long enough ago. Half of
+ * the ring is kept for what cannot be said again; what finds no room waits for the walk.
+ */
+INLINE void report_use(struct task_struct *task, struct thread *thread, u32 use, u64 now)
+{
+	if ((s64)(now - thread->reported_at) < (s64)report_ticks)
+		return;
+	thread->reported_at = now;
+	struct scratch *scratch = scratch_for(use);
+	if (!scratch || !may_report(thread))
+		return;
+	struct thread_record *record = &scratch->thread;
+	figures_of(task, thread, now, record->figures);
+	since_reported(thread, record->figures);
+	if (matters_at_once(record->figures) && ring_query(&news, WAITING_BYTES) < NEWS_BYTES / 2) {
+		record->kind = NEWS_USE;
+		fill_identity(record, task);
+		if (!ring_output(&news, record, sizeof(*record), NO_WAKEUP))
+			mark_reported(thread, record->figures);
+	}
+	has_reported(thread);
+}
+
+/* For one that keeps its processor for long. */
+SECTION("perf_event")
+int use_reported(void *context)
+{
+	struct task_struct *task = current_task();
+	struct thread *thread;
+	if (task->pid && (thread = thread_of(task)))
+		report_use(task, thread, SCRATCH_CPU, now_ticks());
+	return 0;
+}
+
 /* A thread has ended: what it used since its last report. */
 INLINE void report_end(struct task_struct *task, struct thread *thread, u64 now)
 {
@@ -150,6 +191,8 @@ INLINE void report_end(struct task_struct *task, struct thread *thread, u64 now)
 		return;
 	struct thread_record *record = &scratch->thread;
 	bool was_reported = thread->reported[CPU_TICKS];
+	if (everyone)
+		add_ended(task);
 	fill_identity(record, task);
 	figures_of(task, thread, now, record->figures);
 	since_reported(thread, record->figures);
@@ -183,6 +226,7 @@ INLINE void meet(struct task_struct *task, struct thread *thread, struct sums *o
 	u32 state = first_state(task, thread);
 	u64 none = NO_STATE;
 	figures_of(task, thread, now, thread->reported);
+	thread->reported_at = now;
 	if (state == NO_STATE ||
 	    __sync_val_compare_and_swap(&thread->word, none, word_of(state, now)) != none)
 		return;
@@ -228,26 +272,34 @@ int report(struct bpf_iter__task *context)
 	u32 process = task->tgid;
 	struct thread *thread = thread_of(task);
 	u64 now = now_ticks();
+	bool is_new = !thread;
 	if (!thread) {
 		if (!everyone && !map_lookup(&members, &process))
 			return 0;
 		thread = storage_of(&threads, task, 0, CREATE);
-		if (thread)
-			meet(task, thread, own, now);
-		return 0;
+		if (!thread)
+			return 0;
+		meet(task, thread, own, now);
 	}
 	if (state_of(thread->word) == NO_STATE)
 		return 0;
+	if (everyone)
+		add_living(task);
+	if (is_new)
+		return 0;
 	name_sleeper(task, thread, own, now);
+	if (!may_report(thread))
+		return 0;
 	struct thread_record *record = &scratch->thread;
 	figures_of(task, thread, now, record->figures);
 	since_reported(thread, record->figures);
-	if (!matters(record->figures))
-		return 0;
-	record->kind = 0;
-	fill_identity(record, task);
-	if (!seq_write(context->meta->seq, record, sizeof(*record)))
-		mark_reported(thread, record->figures);
+	if (matters(record->figures)) {
+		record->kind = 0;
+		fill_identity(record, task);
+		if (!seq_write(context->meta->seq, record, sizeof(*record)))
+			mark_reported(thread, record->figures);
+	}
+	has_reported(thread);
 	return 0;
 }
 

@@ -19,6 +19,8 @@ const volatile u64 epoch_ns = 0;
 const volatile u32 everyone = 1;
 const volatile u32 page_shift = 12;
 const volatile u64 long_wait_ticks = 1000000 / 16;
+const volatile u64 report_ticks = 80000000 / 16;
+const volatile u32 counts_delays = 0;
 const volatile u32 first_block = 4;
 const volatile u32 first_sleep = 15;
 const volatile u32 block_unknown = 10;
@@ -88,7 +90,8 @@ struct sums {
 struct thread {
 	u64 word;
 	u64 reclaim_since, compaction_since;
-	u32 short_waits;
+	u64 reported_at;
+	u32 short_waits, is_reporting;
 	u8 last_block, last_sleep;
 	u64 kept[FIGURES];
 	u64 reported[FIGURES];
@@ -139,13 +142,14 @@ struct {
 	MAP_TYPE(value, u32);
 } members SECTION(".maps");
 
-/* What is sent at once: ends of threads, new stacks, samples of processors. */
+/* What is sent at once: ends of threads and what they used, new stacks, samples of processors. */
+enum { NEWS_BYTES = 1 << 20 };
 struct {
 	MAP_NUMBER(type, MAP_RINGBUF);
-	MAP_NUMBER(max_entries, 1 << 20);
+	MAP_NUMBER(max_entries, NEWS_BYTES);
 } news SECTION(".maps");
 
-enum news_kind { NEWS_END = 1, NEWS_STACK = 2, NEWS_CPU = 3 };
+enum news_kind { NEWS_END = 1, NEWS_STACK = 2, NEWS_CPU = 3, NEWS_USE = 4 };
 
 /* Large values are made here: a program has 512 bytes of stack. One for each kind of program. */
 enum scratch_use { SCRATCH_EVENTS, SCRATCH_REPORT, SCRATCH_CPU, SCRATCHES };

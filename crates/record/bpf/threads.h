@@ -75,6 +75,8 @@ int thread_begins(u64 *context)
 	u64 now = now_ticks();
 	own->changes_begun++;
 	own->counts[EVENTS]++;
+	/* One that ends sooner is among the short ones. */
+	thread->reported_at = now;
 	u64 difference = change(thread, own, QUEUE, now);
 	own->changes_done++;
 	move_wall(difference, now);
@@ -99,6 +101,8 @@ int threads_switch(u64 *context)
 		difference += change(thread, own, state, now);
 		if (state == NO_STATE)
 			report_end(prev, thread, now);
+		else
+			report_use(prev, thread, SCRATCH_EVENTS, now);
 	}
 	if (next->pid && (thread = thread_of(next)))
 		difference += change(thread, own, RUN, now);

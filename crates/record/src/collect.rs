@@ -30,6 +30,8 @@ use model::recording::{Facts, GroupFacts, Span};
 use std::fmt::Debug;
 use table::{LineTable, Shape};
 
+pub(crate) use tree::{TREE_FIGURES, TreeTotals, counts_block_waits};
+
 /// How often slow sources are read.
 const SLOW_NS: u64 = 1_000_000_000;
 /// How often steady sources are read at most; less than a tenth of a second, so that a
@@ -74,7 +76,7 @@ impl Collectors {
             sources.push((Tier::Fast, Box::new(source)));
         }
         Self {
-            tree: tree::SubjectProcesses::open(root, scope, registry),
+            tree: tree::SubjectProcesses::open(root, scope),
             own: own::open(root, registry),
             groups,
             sources,
@@ -119,6 +121,21 @@ impl Collectors {
         self.own.read(&mut moment);
         let took_ns = sys::clock::now_ns().saturating_sub(started_ns);
         self.own.sample(took_ns, &mut moment);
+    }
+
+    /// Leaves the sums of all processes to programs in the kernel.
+    pub(crate) fn leave_tree_to_kernel(&mut self) {
+        self.tree.leave_to_kernel();
+    }
+
+    /// Writes the sums of all processes that programs in the kernel made.
+    pub(crate) fn take_tree(
+        &mut self,
+        totals: &TreeTotals,
+        registry: &mut Registry,
+        row: &mut Row,
+    ) {
+        self.tree.take(totals, registry, row);
     }
 
     /// The groups that the subject is in now; `None` where they are those of the start.

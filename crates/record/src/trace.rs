@@ -24,6 +24,7 @@ mod thread_series;
 mod threads;
 mod totals;
 
+use crate::collect::TreeTotals;
 use crate::registry::{Registry, Row};
 use block_series::BlockSeries;
 use cpu::CpuSeries;
@@ -221,13 +222,14 @@ impl Tracer {
     }
 
     /// Takes what the kernel has reported until now and writes the sums to `row`; at the end too.
-    /// `now_ns` is the caller's clock, which spans and rows of processes use.
-    pub fn read(&mut self, now_ns: u64, registry: &mut Registry, row: &mut Row) {
+    /// `now_ns` is the caller's clock, which spans and rows of processes use. With `all` nothing
+    /// waits for the end of its second: the first and the last sample.
+    pub fn read(&mut self, now_ns: u64, all: bool, registry: &mut Registry, row: &mut Row) {
         let faults = self.faults.sum();
         let none = cpu::CpuSums::default();
         let sums = match &mut self.source {
             Source::InKernel(programs) => {
-                programs.advance(now_ns);
+                programs.advance(now_ns, all);
                 programs.sums(faults)
             }
             Source::Ring(rings) => {
@@ -252,6 +254,14 @@ impl Tracer {
     pub fn who(&mut self) -> Option<Who> {
         match &mut self.source {
             Source::InKernel(programs) => programs.who(),
+            Source::Ring(_) => None,
+        }
+    }
+
+    /// What all processes of the machine used, where programs in the kernel sum it up.
+    pub(crate) fn totals(&self) -> Option<&TreeTotals> {
+        match &self.source {
+            Source::InKernel(programs) => programs.totals(),
             Source::Ring(_) => None,
         }
     }

@@ -8,6 +8,7 @@ mod captured;
 
 use captured::Killed;
 use model::recording::{ProcessFigure, Who};
+use record::capture::{Keep, Live, RecordOptions, Target};
 use record::trace::{Family, IN_KERNEL, Tracer};
 use record::{Registry, Row};
 use std::io::{Read, Write};
@@ -44,14 +45,15 @@ impl Watched {
         let started = Instant::now();
         let mut watched =
             Self { tracer, registry, row: Row::default(), started, who: Who::default() };
-        watched.tracer.read(0, &mut watched.registry, &mut watched.row);
+        watched.tracer.read(0, true, &mut watched.registry, &mut watched.row);
         watched.tracer.restart_who();
         Some(watched)
     }
 
-    fn read(&mut self) {
+    /// Takes a sample; with `all` nothing waits for the end of its second.
+    fn read_now(&mut self, all: bool) {
         let now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap();
-        self.tracer.read(now_ns, &mut self.registry, &mut self.row);
+        self.tracer.read(now_ns, all, &mut self.registry, &mut self.row);
         let mut news = self.tracer.who().unwrap();
         self.who.processes.append(&mut news.processes);
         self.who.rows.append(&mut news.rows);
@@ -59,12 +61,16 @@ impl Watched {
         self.who.file_rows.append(&mut news.file_rows);
     }
 
+    fn read(&mut self) {
+        self.read_now(true);
+    }
+
     /// Reads ten times a second for so long.
     fn read_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
             std::thread::sleep(Duration::from_millis(100));
-            self.read();
+            self.read_now(false);
         }
     }
 
@@ -213,6 +219,54 @@ fn a_thousand_short_processes_are_one_entry() {
     let ended: u64 = of.map(|row| row.processes).sum();
     assert!((990..=1010).contains(&ended), "{ended}");
     assert!(watched.used(ProcessFigure::Cpu, many) > 0);
+}
+
+/// The machine's processes as one recording has them that reads /proc, and as another one that
+/// leaves it to the kernel, at the same time.
+#[test]
+fn sums_of_all_processes_are_those_of_proc() {
+    const BYTES: u64 = 256 << 20;
+    let watch = |families: &[Family]| {
+        let options = RecordOptions { families: families.to_vec(), ..RecordOptions::default() };
+        let keep = Keep { time_ns: 600_000_000_000, bytes: 64 << 20 };
+        Live::start(&Target::Machine, &options, keep).unwrap()
+    };
+    let (in_kernel, of_proc) = (watch(&ALL), watch(&[]));
+    if !in_kernel.look(|recording| recording.facts.sight(IN_KERNEL).is_open()) {
+        return testkit::skip("programs in the kernel");
+    }
+    let mut ended = Command::new("head");
+    ended.args(["-c", "64M", "/dev/zero"]).stdout(Stdio::null());
+    assert!(ended.status().unwrap().success());
+    let mut buffer = vec![0; 1 << 20];
+    let mut zeros = std::fs::File::open("/dev/zero").unwrap();
+    for _ in 0..BYTES >> 20 {
+        zeros.read_exact(&mut buffer).unwrap();
+    }
+    // Both sum up once a second.
+    std::thread::sleep(Duration::from_millis(2300));
+    let values = |live: &Live, name: &str| {
+        live.look(|recording| {
+            let steps = &recording.series(name).unwrap().steps;
+            let value = |value: Option<i64>| value.unwrap().unsigned_abs();
+            (value(steps.first().unwrap().value), value(steps.last().unwrap().value))
+        })
+    };
+    for name in ["tree.processes", "tree.threads", "tree.rss_bytes"] {
+        let (kernel, proc) = (values(&in_kernel, name).1, values(&of_proc, name).1);
+        assert!(kernel.abs_diff(proc) * 5 <= proc, "{name}: {kernel}, by /proc {proc}");
+    }
+    for name in ["tree.read_chars", "tree.run_ns", "tree.read_calls", "tree.minor_faults"] {
+        let grown = |live: &Live| values(live, name).1 - values(live, name).0;
+        let (kernel, proc) = (grown(&in_kernel), grown(&of_proc));
+        // What began and ended between two readings of /proc is in the kernel's sum only.
+        assert!(kernel * 10 >= proc * 8, "{name}: {kernel}, by /proc {proc}");
+    }
+    let grown = values(&in_kernel, "tree.read_chars");
+    assert!(grown.1 - grown.0 >= BYTES + (64 << 20), "{grown:?}");
+    let source =
+        in_kernel.look(|recording| recording.series("tree.run_ns").unwrap().schema.source.clone());
+    assert_eq!(source, "task_struct");
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl Traced {
 
     /// Reads; how many records were lost so far.
     fn read_lossy(&mut self) -> u64 {
-        self.tracer.read(now_ns(), &mut self.registry, &mut self.row);
+        self.tracer.read(now_ns(), true, &mut self.registry, &mut self.row);
         self.tracer.lost()
     }
 

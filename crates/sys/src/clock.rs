@@ -1,4 +1,5 @@
-//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds.
+//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds; and the one by which the
+//! kernel says when a process started.
 //!
 //! Read through the vDSO where the kernel offers it, so a reading costs tens of
 //! nanoseconds. It says nothing about the time of day.
@@ -6,11 +7,22 @@
 /// Nanoseconds since an arbitrary fixed point (boot, on Linux); never goes back.
 #[must_use]
 pub fn now_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since the machine started, suspension included: what the kernel counts the start of
+/// a process in.
+#[must_use]
+pub fn since_boot_ns() -> u64 {
+    read(libc::CLOCK_BOOTTIME)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a live `timespec` that the call fills. It cannot fail: the clock exists
+    // SAFETY: `time` is a live `timespec` that the call fills. It cannot fail: both clocks exist
     // on every Linux and the pointer is valid, so the answer needs no check.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    // Both parts are non-negative for this clock; 584 years fit.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    // Both parts are non-negative for these clocks; 584 years fit.
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 

@@ -3,8 +3,9 @@
 //!
 //! 1. Programs are attached one after another, then a walk over all tasks gives each thread of the
 //!    subject its storage. What was counted until then is the base that is subtracted.
-//! 2. Each read walks over the tasks again (what each used; long sleepers get the class of their
-//!    wait), then reads the sums. On a machine with very many tasks the walk is made less often.
+//! 2. Threads that use much report by themselves. Once a second a walk over the tasks has the rest:
+//!    what each used, what all used together, and long sleepers get the class of their wait. On a
+//!    machine with very many tasks the walk is made less often. Each read takes the sums.
 //! 3. Stacks that the kernel has not met before are reported once; the answer, which state they
 //!    stand for, goes back into the kernel.
 
@@ -12,6 +13,7 @@ mod files;
 mod objects;
 mod stacks;
 mod sums;
+mod totals;
 mod who;
 
 use super::block::RequestTotals;
@@ -20,6 +22,7 @@ use super::reducer::TraceSums;
 use super::sources::online;
 use super::stack::FunctionTable;
 use super::{Family, sources};
+use crate::collect::TreeTotals;
 use files::Files;
 use machine::Root;
 use machine::cgroup::{MemoryLimit, memory_limits};
@@ -29,19 +32,22 @@ use stacks::Stacks;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sums::{Count, Sums};
 use sys::bpf::{Attachment, Programs, TaskReport};
-use sys::clock::now_ns;
+use sys::clock::{now_ns, since_boot_ns};
 use sys::perf::{self, Attributes, EventSource};
 use sys::process::{Capability, has_capability};
+use totals::BeforeWalk;
 use who::Processes;
 
 /// A sample of each processor stands for so long: 49 a second, in step with nothing.
 const CPU_PERIOD_NS: u64 = 20_408_163;
+/// A processor that keeps running one thread asks it so often what it used.
+const USE_PERIOD_NS: u64 = 97_000_000;
 /// The walk over the tasks may take so much of the time.
 const WALK_SHARE: u64 = 100;
 /// What loading may take of memory: 40 MiB here and 12 MiB of maps in the kernel, and room beside.
 const LOADING_BYTES: u64 = 96 << 20;
-/// Files are looked at so often.
-const FILES_NS: u64 = 1_000_000_000;
+/// All tasks and files are looked at so often.
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A program, what it is attached to, and whether its family is blind without it.
 type Wanted = (&'static str, Attachment, bool);
@@ -85,6 +91,8 @@ const WHO: &[Wanted] = &[
     perhaps("read_queued", "block_bio_queue"),
 ];
 const SAMPLES: Wanted = ("processor_sampled", Attachment::PerfEvent, true);
+/// Without it a thread that keeps its processor is heard of once a second.
+const USE: Wanted = ("use_reported", Attachment::PerfEvent, false);
 const REPORT: Wanted = ("report", Attachment::Tasks, true);
 
 /// The loaded programs and what they have said so far.
@@ -92,8 +100,10 @@ const REPORT: Wanted = ("report", Attachment::Tasks, true);
 pub struct InKernel {
     /// Held so that they stay loaded.
     programs: Programs,
-    #[expect(dead_code, reason = "processors are sampled as long as these are held")]
+    #[expect(dead_code, reason = "processors are looked at as long as these are held")]
     clocks: Vec<perf::Event>,
+    /// Whether the subject is the whole machine.
+    is_machine: bool,
     report: TaskReport,
     maps: Maps,
     sights: BTreeMap<Family, SourceState>,
@@ -106,9 +116,13 @@ pub struct InKernel {
     files: Files,
     /// What a walk wrote, kept for its room.
     records: Vec<u8>,
-    /// When the tasks are walked over again.
+    /// Before this no walk is made again, as the last one took long.
     next_walk_ns: u64,
-    next_files_ns: u64,
+    is_walk_due: bool,
+    totals: Option<TreeTotals>,
+    next_second_ns: u64,
+    /// Whether all that used anything is reported now, not only the first.
+    is_second: bool,
     caller_ns: u64,
 }
 
@@ -139,20 +153,24 @@ impl InKernel {
         }
         let mut clocks = Vec::new();
         if let Some(sight) = sights.get_mut(&Family::Cpu) {
-            match start_clocks(&mut programs) {
+            match start_clocks(&mut programs, &SAMPLES, CPU_PERIOD_NS) {
                 Ok(started) => clocks = started,
                 Err(error) => *sight = sources::closed(&error),
             }
+        }
+        let names_processes = sights.get(&Family::Who).is_some_and(SourceState::is_open);
+        if names_processes && let Ok(started) = start_clocks(&mut programs, &USE, USE_PERIOD_NS) {
+            clocks.extend(started);
         }
         let (name, to, _) = REPORT;
         let report = programs.attach(name, to).map_err(|error| refused(&error));
         let Some(report) = report? else {
             return Err(SourceState::closed("the kernel walks over no tasks", None));
         };
-        let names_processes = sights.get(&Family::Who).is_some_and(SourceState::is_open);
         let mut in_kernel = Self {
             programs,
             clocks,
+            is_machine: subject.is_none(),
             report,
             maps,
             sights,
@@ -165,7 +183,10 @@ impl InKernel {
             files: Files::default(),
             records: Vec::new(),
             next_walk_ns: 0,
-            next_files_ns: FILES_NS,
+            is_walk_due: true,
+            totals: None,
+            next_second_ns: SECOND_NS,
+            is_second: false,
             caller_ns: 0,
         };
         in_kernel.programs.seal();
@@ -174,20 +195,29 @@ impl InKernel {
         Ok(in_kernel)
     }
 
-    /// Asks for everything that happened until now; `caller_ns` is the clock of the rows.
-    pub fn advance(&mut self, caller_ns: u64) {
+    /// Asks for everything that happened until now; `caller_ns` is the clock of the rows. With `all`
+    /// nothing waits for the end of its second.
+    pub fn advance(&mut self, caller_ns: u64, all: bool) {
         self.caller_ns = caller_ns;
-        let begun_ns = now_ns();
+        if let Some(processes) = &mut self.processes {
+            processes.set_clock(caller_ns, since_boot_ns());
+        }
+        self.is_second = all || caller_ns >= self.next_second_ns;
+        if self.is_second {
+            self.next_second_ns = caller_ns + SECOND_NS;
+            self.is_walk_due = true;
+        }
+        let may_walk = |it: &Self| all || now_ns() >= it.next_walk_ns;
         // What fails is absent until the next time; the sums stay as they were.
-        if begun_ns >= self.next_walk_ns && self.walk().is_ok() {
-            let took_ns = now_ns().saturating_sub(begun_ns);
-            self.next_walk_ns = begun_ns + took_ns.saturating_mul(WALK_SHARE);
+        if self.is_walk_due && may_walk(self) {
+            let _ = self.walk();
         }
         self.take_news();
         let has_new = self.stacks.has_new();
         let _ = self.stacks.settle(&mut self.maps, &mut self.sums);
-        if has_new {
-            // Those that sleep now get the class that has just been learned.
+        // Those that sleep now get the class that has just been learned.
+        self.is_walk_due |= has_new;
+        if has_new && may_walk(self) {
             let _ = self.walk();
         }
         let _ = self.sums.read(&self.maps);
@@ -197,20 +227,33 @@ impl InKernel {
 
     /// Walks over all tasks: new ones get their storage, the others say what they used.
     fn walk(&mut self) -> sys::Result<()> {
+        let begun_ns = now_ns();
+        let before = BeforeWalk::read(&self.maps)?;
         self.report.read(&mut self.records)?;
+        if self.is_machine {
+            self.totals = Some(before.totals(&self.maps)?);
+        }
         if let Some(processes) = &mut self.processes {
             for record in objects::threads(&self.records) {
                 processes.take(&record, self.caller_ns);
             }
         }
+        let took_ns = now_ns().saturating_sub(begun_ns);
+        self.next_walk_ns = begun_ns + took_ns.saturating_mul(WALK_SHARE);
+        self.is_walk_due = false;
         Ok(())
+    }
+
+    /// What all processes used as of the last walk; `None` unless the subject is the machine.
+    pub fn totals(&self) -> Option<&TreeTotals> {
+        self.totals.as_ref()
     }
 
     /// Takes what the programs reported at once.
     fn take_news(&mut self) {
         let Self { maps, processes, stacks, cpu, table, caller_ns, .. } = self;
         maps.news.drain(|record| match objects::news(record) {
-            Some(News::End(thread)) => {
+            Some(News::Used(thread)) => {
                 if let Some(processes) = processes {
                     processes.take(&thread, *caller_ns);
                 }
@@ -241,12 +284,10 @@ impl InKernel {
 
     /// What single processes used since the last call, and which files.
     pub fn who(&mut self) -> Option<Who> {
-        let (caller_ns, maps) = (self.caller_ns, &mut self.maps);
+        let (caller_ns, is_second, maps) = (self.caller_ns, self.is_second, &mut self.maps);
         let processes = self.processes.as_mut()?;
         let mut who = Who::default();
-        let is_second = caller_ns >= self.next_files_ns;
         if is_second {
-            self.next_files_ns = caller_ns + FILES_NS;
             let _ = maps.short.drain(|key, value| {
                 processes.take_short(&objects::short(key, value), caller_ns);
             });
@@ -343,7 +384,8 @@ fn wanted(families: &BTreeSet<Family>) -> Vec<(&'static str, Attachment)> {
         Family::Cpu => std::slice::from_ref(&SAMPLES),
         Family::Sched | Family::Faults => &[],
     };
-    let all = families.iter().flat_map(of_family).chain(THREADS).chain([&REPORT]);
+    let uses = families.contains(&Family::Who).then_some(&USE);
+    let all = families.iter().flat_map(of_family).chain(THREADS).chain([&REPORT]).chain(uses);
     all.map(|(name, to, _)| (*name, *to)).collect()
 }
 
@@ -373,11 +415,14 @@ fn attach_family(programs: &mut Programs, family: Family) -> SourceState {
     attached.map_or_else(|error| sources::closed(&error), |()| SourceState::Open)
 }
 
-/// Begins to sample every processor.
-fn start_clocks(programs: &mut Programs) -> sys::Result<Vec<perf::Event>> {
-    let (name, to, _) = SAMPLES;
-    programs.attach(name, to)?;
-    let attributes = Attributes::new(EventSource::ProcessorClock(CPU_PERIOD_NS));
+/// Begins to run a program on every processor, each time that `period_ns` has passed.
+fn start_clocks(
+    programs: &mut Programs,
+    (name, to, _): &Wanted,
+    period_ns: u64,
+) -> sys::Result<Vec<perf::Event>> {
+    programs.attach(name, *to)?;
+    let attributes = Attributes::new(EventSource::ProcessorClock(period_ns));
     let start = |processor| {
         let clock = perf::Event::on_processor(&attributes, processor)?;
         clock.run(programs.descriptor(name)?)?;

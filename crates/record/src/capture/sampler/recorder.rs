@@ -60,7 +60,7 @@ impl<S: RecordSink> Recorder<S> {
         let Assignment { watch, watched, purpose, .. } = assignment;
         let root = Root::system();
         let mut registry = Registry::new();
-        let (loaded, collectors) = std::thread::scope(|scope| {
+        let (loaded, mut collectors) = std::thread::scope(|scope| {
             // The command waits for both, and loading is the longer one.
             let load = |processes| scope.spawn(move || Tracer::load(&watch.families, processes));
             let loading = watched.traced.as_deref().map(load);
@@ -81,6 +81,9 @@ impl<S: RecordSink> Recorder<S> {
                 None
             }
         };
+        if tracer.as_ref().is_some_and(|tracer| tracer.totals().is_some()) {
+            collectors.leave_tree_to_kernel();
+        }
         let listener = open_listener(watched, &mut facts);
         if facts.sight("own_group").is_open()
             && let Some(own) = facts.groups.first_mut()
@@ -115,11 +118,19 @@ impl<S: RecordSink> Recorder<S> {
             listener.watch(tree);
         }
         if let Some(tracer) = &mut self.tracer {
-            tracer.read(0, &mut self.registry, &mut self.row);
+            tracer.read(0, true, &mut self.registry, &mut self.row);
             tracer.restart_who();
         }
+        self.take_tree();
         self.started_ns = sys::clock::now_ns();
         self.started_ns
+    }
+
+    /// Takes over what programs in the kernel summed up of all processes.
+    fn take_tree(&mut self) {
+        if let Some(totals) = self.tracer.as_ref().and_then(Tracer::totals) {
+            self.collectors.take_tree(totals, &mut self.registry, &mut self.row);
+        }
     }
 
     /// Takes a sample: reads all that is due, or everything, and hands the row on.
@@ -131,7 +142,7 @@ impl<S: RecordSink> Recorder<S> {
         let now_ns = sys::clock::now_ns().saturating_sub(self.started_ns);
         let mut spans = self.collectors.notes();
         if let Some(tracer) = &mut self.tracer {
-            tracer.read(now_ns, &mut self.registry, &mut self.row);
+            tracer.read(now_ns, all, &mut self.registry, &mut self.row);
             spans.extend(tracer.spans());
             if let Some(who) = tracer.who().filter(|who| !who.is_empty())
                 && self.stopped_early.is_none()
@@ -140,6 +151,7 @@ impl<S: RecordSink> Recorder<S> {
                 self.check(written);
             }
         }
+        self.take_tree();
         for span in spans {
             self.span(&span);
         }

@@ -1,9 +1,11 @@
 //! The object with the programs, its maps, and the layout of what they hold: the one place that
 //! knows both `bpf/*.h` and the nouns of this side.
 
+use crate::collect::{TREE_FIGURES, counts_block_waits};
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
 use crate::trace::event::{Io, Sleep, State};
 use crate::trace::stack::kept;
+use machine::Root;
 use model::recording::ProcessFigure;
 use sys::bpf::{Constant, Numbers, PerProcessor, Programs, Records, Set, Table, Words};
 
@@ -39,9 +41,12 @@ const KERNEL_TYPES: &[&str] = &[
     "queue_limits",
     "request",
     "request_queue",
+    "sched_entity",
+    "sched_info",
     "seq_file",
     "signal_struct",
     "super_block",
+    "task_delay_info",
     "task_io_accounting",
     "task_struct",
 ];
@@ -80,6 +85,8 @@ pub const COUNTS: usize = 20;
 pub const FIGURES: usize = ProcessFigure::COUNT;
 /// Words of the sums of one processor.
 pub const SUMS_WORDS: usize = 2 + 2 * STATES + COUNTS + FIGURES;
+/// What all threads together used, and how many there are (`struct totals`).
+pub const TOTALS: usize = TREE_FIGURES + 3;
 /// Words of the wall: counts, since when, four sums.
 pub const WALL_WORDS: usize = 6;
 /// Frames of a stack.
@@ -101,6 +108,7 @@ pub const FILE_VALUE_BYTES: usize = 32 + FILE_NAMES.0 * FILE_NAMES.1;
 const KIND_END: u32 = 1;
 const KIND_STACK: u32 = 2;
 const KIND_CPU: u32 = 3;
+const KIND_USE: u32 = 4;
 const FLAG_KERNEL: u32 = 1;
 const FLAG_ENDED: u32 = 2;
 
@@ -110,6 +118,8 @@ pub struct Maps {
     pub members: Set,
     pub sums: PerProcessor<SUMS_WORDS>,
     pub report_sums: Words<SUMS_WORDS>,
+    pub living: Words<TOTALS>,
+    pub ended: PerProcessor<TOTALS>,
     pub wall: Words<WALL_WORDS>,
     pub news: Records,
     pub stack_states: Numbers,
@@ -129,6 +139,7 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
     let constants = [
         ("epoch_ns", Constant::Long(epoch_ns)),
         ("everyone", Constant::Short(u32::from(everyone))),
+        ("counts_delays", Constant::Short(u32::from(counts_block_waits(&Root::system())))),
         ("page_shift", Constant::Short(sys::process::page_bytes().ilog2())),
         ("first_block", Constant::Short(kernel_state(State::BlockIo(Io::Read)))),
         ("first_sleep", Constant::Short(kernel_state(State::Sleep(Sleep::Timer)))),
@@ -143,6 +154,8 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         members: programs.set("members")?,
         sums: programs.per_processor("sums")?,
         report_sums: programs.words("report_sums")?,
+        living: programs.words("living")?,
+        ended: programs.per_processor("ended")?,
         wall: programs.words("walls")?,
         news: programs.ring("news")?,
         stack_states: programs.numbers("stack_states")?,
@@ -182,7 +195,7 @@ pub struct ShortRecord {
 /// What the programs report at once.
 #[derive(Debug)]
 pub enum News<F> {
-    End(ThreadRecord),
+    Used(ThreadRecord),
     Stack { id: u32, is_block: bool, frames: F },
     Cpu { is_kernel_thread: bool, frames: F },
 }
@@ -190,8 +203,8 @@ pub enum News<F> {
 /// Reads one record of the ring; `None` for one that is not whole.
 pub fn news(record: &[u8]) -> Option<News<impl Iterator<Item = u64> + Clone>> {
     let kind = number(record, 0)?;
-    if kind == KIND_END {
-        return thread(record).map(News::End);
+    if kind == KIND_END || kind == KIND_USE {
+        return thread(record).map(News::Used);
     }
     let stack = record.get(16..STACK_BYTES)?;
     let first = number(record, 4)?;

@@ -54,6 +54,8 @@ pub struct Processes {
     written_ns: u64,
     second_ns: u64,
     others: [u64; FIGURES],
+    /// The clock of [`Process::started_ns`] less that of the rows; `None` while it is not known.
+    boot_offset_ns: Option<u64>,
 }
 
 impl Processes {
@@ -70,7 +72,7 @@ impl Processes {
         if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&key) {
             return self.add_to_others(&record.figures);
         }
-        let from_ns = self.written_ns;
+        let from_ns = self.heard_since_ns(record.started_ns);
         let known = self.known.entry(key).or_insert_with(|| {
             let identity = Process {
                 pid: record.process,
@@ -92,6 +94,18 @@ impl Processes {
         if !known.is_written {
             known.identity.name.clone_from(&record.name);
         }
+    }
+
+    /// Sets what [`Process::started_ns`] counts from, on the clock of the rows.
+    pub fn set_clock(&mut self, now_ns: u64, since_boot_ns: u64) {
+        self.boot_offset_ns = since_boot_ns.checked_sub(now_ns);
+    }
+
+    /// Since when the first report of a process counts: the last walk had all others. Not before it
+    /// began.
+    fn heard_since_ns(&self, started_ns: u64) -> u64 {
+        let begun_ns = self.boot_offset_ns.and_then(|offset_ns| started_ns.checked_sub(offset_ns));
+        self.second_ns.max(begun_ns.unwrap_or_default())
     }
 
     /// Takes what short-lived processes of one name and parent used.
