@@ -6,6 +6,7 @@
 
 mod recorder;
 mod thread;
+mod whole_microseconds;
 
 use super::{RecordOptions, marks};
 use crate::collect::Scope;

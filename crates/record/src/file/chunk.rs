@@ -78,6 +78,12 @@ impl ChunkKind {
         }
     }
 
+    /// Whether it is JSON.
+    pub(super) fn is_text(self) -> bool {
+        use ChunkKind::{Facts, Outcome, Schema, Spans, Tasks};
+        matches!(self, Facts | Schema | Spans | Tasks | Outcome)
+    }
+
     fn of(code: u8) -> Self {
         match code {
             1 => ChunkKind::Facts,

@@ -4,6 +4,7 @@
 //! Events are read last, so that their sums reach to the end of the sample. A recording that cannot
 //! be written any more stops; the command never notices.
 
+use super::whole_microseconds::WholeMicroseconds;
 use super::{Assignment, News, RecordingPurpose, Watched};
 use crate::capture::burst::Burst;
 use crate::capture::{out_of_memory, prioritize_thread, without_samples};
@@ -14,7 +15,7 @@ use crate::tasks::{Listener, TaskReport};
 use crate::trace::{Family, Tracer};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use model::recording::{Facts, Recording, RecordingOutcome, SourceState, Span, Tick};
+use model::recording::{Facts, Recording, RecordingOutcome, SourceState, Span, Subject, Tick};
 use std::sync::mpsc::Sender;
 
 /// Between two looks whether the file is still there.
@@ -33,6 +34,8 @@ pub(super) struct FinalCounts {
 pub(super) struct Recorder<S> {
     registry: Registry,
     row: Row,
+    /// Of a recording of the machine, whose sums are those of hundreds of threads.
+    whole: Option<WholeMicroseconds>,
     collectors: Collectors,
     tracer: Option<Tracer>,
     listener: Option<Listener>,
@@ -98,6 +101,7 @@ impl<S: RecordSink> Recorder<S> {
             sink: open(&facts)?,
             registry,
             row: Row::default(),
+            whole: (facts.subject == Subject::Machine).then(WholeMicroseconds::default),
             collectors,
             tracer,
             listener,
@@ -161,6 +165,9 @@ impl<S: RecordSink> Recorder<S> {
     /// Hands the row on; a recording that cannot be written ends here.
     pub fn write(&mut self, tick: Tick) {
         let (schemas, sink) = (self.registry.schemas(), &mut self.sink);
+        if let Some(whole) = &mut self.whole {
+            whole.round(schemas, &mut self.row);
+        }
         let written = match &mut self.burst {
             None => sink.sample(tick, schemas, &self.row),
             Some(burst) => {
