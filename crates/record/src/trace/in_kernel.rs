@@ -195,8 +195,8 @@ impl InKernel {
         Ok(in_kernel)
     }
 
-    /// Asks for everything that happened until now; `caller_ns` is the clock of the rows. With `all`
-    /// nothing waits for the end of its second.
+    /// Asks for everything that happened until now; `caller_ns` is the clock of the rows. With
+    /// `all` nothing waits for the end of its second.
     pub fn advance(&mut self, caller_ns: u64, all: bool) {
         self.caller_ns = caller_ns;
         if let Some(processes) = &mut self.processes {
