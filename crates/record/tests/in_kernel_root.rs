@@ -149,12 +149,37 @@ fn who_used_the_processor_is_named_with_its_share() {
     // What it used in the last second may still wait for its row; /proc is read a bit earlier.
     assert!(named <= ran_ns + 200_000_000, "{named} of {ran_ns}");
     assert!(named + 150_000_000 >= ran_ns, "{named} of {ran_ns}");
-    let entry = watched.who.processes.iter().find(|process| process.pid == pid).unwrap();
+    let entry = watched.who.processes.iter().rfind(|process| process.pid == pid).unwrap();
     assert!(entry.name.contains('\u{1b}') && !entry.is_kernel, "{entry:?}");
     assert_eq!(entry.parent, std::process::id());
     let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     assert!(own.contains(&entry.group) && !entry.group.is_empty(), "{} in {own}", entry.group);
     assert!(watched.get("trace.cpu.in.user") > 0);
+}
+
+#[test]
+fn one_that_runs_another_program_is_named_by_it() {
+    let directory = TempDir::new();
+    let report = directory.join("report");
+    std::fs::write(&report, "while :; do :; done").unwrap();
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    // As wrappers of services do: work, then become the program.
+    let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec bash \"$0\"";
+    let mut wrapper = Command::new("sh");
+    wrapper.args(["-c", script]).arg(&report);
+    let wrapper = Killed(wrapper.spawn().unwrap());
+    let pid = wrapper.0.id();
+    watched.read_for(Duration::from_millis(2500));
+    watched.read();
+    let of_pid = |process: &model::recording::Process| process.pid == pid;
+    let entries = watched.who.processes.iter().filter(|process| of_pid(process));
+    let names: Vec<&str> = entries.map(|process| process.name.as_str()).collect();
+    assert_eq!(names, ["sh", "bash report"]);
+    let ran_ns = watched.used(ProcessFigure::Cpu, of_pid);
+    let as_report = watched.used(ProcessFigure::Cpu, |process| process.name == "bash report");
+    assert!(as_report > ran_ns / 2, "{as_report} of {ran_ns}");
 }
 
 /// Processor time of all threads, by the scheduler.

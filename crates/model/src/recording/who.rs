@@ -95,9 +95,10 @@ pub struct Process {
     /// Its user's number.
     pub user: u32,
     /// When it started, since the machine did, on the clock that goes on during suspend; this and
-    /// `pid` are one process only.
+    /// `pid` are one process only, which has an entry for each program that it ran.
     pub started_ns: u64,
-    /// Its name, as `ps -o comm` shows it.
+    /// Its name, as `ps -o comm` shows it; of an interpreter with the name of the script, without
+    /// its directory: `python3 report.py`.
     pub name: String,
     /// Its control group below its hierarchy: `/system.slice/backup.service`; empty where unknown.
     pub group: String,

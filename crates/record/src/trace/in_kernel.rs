@@ -11,6 +11,7 @@
 
 mod files;
 mod objects;
+mod program_name;
 mod stacks;
 mod sums;
 mod totals;

@@ -5,6 +5,7 @@
 //! worth it, and those that have ended. What never gets a row is summed up as `others`.
 
 use super::objects::{FIGURES, ShortRecord, ThreadRecord};
+use super::program_name;
 use model::recording::{Process, ProcessFigure, ProcessRow, Who};
 use std::collections::HashMap;
 
@@ -12,6 +13,8 @@ use std::collections::HashMap;
 const FIRST: usize = 10;
 /// The most processes that are kept apart; more than run at once on most machines.
 const PROCESSES_MAX: usize = 65_536;
+/// A process has at most so many more names than its first one: some rename themselves for ever.
+const RENAMED_MAX: u8 = 8;
 /// One that has not been heard of for so long is forgotten.
 const SILENCE_NS: u64 = 600_000_000_000;
 /// A row is worth it from this share of the time on, in thousandths: of a sample, of a second.
@@ -26,6 +29,10 @@ const FAULTS: (u64, u64) = (1024, 256);
 #[derive(Debug)]
 struct Known {
     identity: Process,
+    /// What the kernel calls the program that it runs.
+    kernel_name: String,
+    /// How many programs it has run since it was first in the recording.
+    renamed: u8,
     /// Whether it is in the recording already, by its id.
     is_written: bool,
     from_ns: u64,
@@ -90,10 +97,7 @@ impl Processes {
         if record.memory_bytes > 0 {
             known.memory_bytes = record.memory_bytes;
         }
-        // A program changes its name by `exec`; recorded is the last one before the first row.
-        if !known.is_written {
-            known.identity.name.clone_from(&record.name);
-        }
+        known.call(&record.name);
     }
 
     /// Sets what [`Process::started_ns`] counts from, on the clock of the rows.
@@ -236,7 +240,11 @@ impl Processes {
             known.is_written = true;
             known.identity.id = self.next_id;
             self.next_id += 1;
-            known.identity.group = group_of(known.identity.pid, known.identity.parent);
+            let Known { identity, kernel_name, .. } = &mut *known;
+            identity.group = group_of(identity.pid, identity.parent);
+            if !identity.is_many && !identity.is_kernel {
+                identity.name = program_name::of(identity.pid, kernel_name);
+            }
             who.processes.push(known.identity.clone());
         }
         Some(known.identity.id)
@@ -273,6 +281,8 @@ impl Known {
     /// One that has used nothing yet and has no row before `from_ns`.
     fn new(identity: Process, from_ns: u64) -> Self {
         Self {
+            kernel_name: String::new(),
+            renamed: 0,
             is_written: false,
             from_ns,
             heard_ns: from_ns,
@@ -283,6 +293,18 @@ impl Known {
             processes: u64::from(!identity.is_many),
             identity,
         }
+    }
+
+    /// Notes what the kernel calls it. One that runs another program is another entry of the
+    /// recording from then on, with the same number; what it used since its last row is in there.
+    fn call(&mut self, kernel_name: &str) {
+        if self.kernel_name == kernel_name || (self.is_written && self.renamed == RENAMED_MAX) {
+            return;
+        }
+        self.renamed += u8::from(self.is_written);
+        self.is_written = false;
+        kernel_name.clone_into(&mut self.kernel_name);
+        kernel_name.clone_into(&mut self.identity.name);
     }
 
     fn has_used(&self) -> bool {
@@ -407,6 +429,30 @@ mod tests {
         let of = |started_ns| whole.processes.iter().filter(move |p| p.started_ns == started_ns);
         assert_eq!((of(7).count(), of(9).count()), (1, 1));
         assert_eq!(cpu(&whole), 111 * MS, "what it used last is among the others");
+    }
+
+    #[test]
+    fn one_that_runs_another_program_is_another_entry_of_the_same_number() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        // No process has this number: it stays below the kernel's largest.
+        let named =
+            |name: &str, cpu_ns| ThreadRecord { name: name.to_owned(), ..used(u32::MAX, cpu_ns) };
+        processes.take(&named("sh", 50 * MS), 100 * MS);
+        processes.write(false, 100 * MS, &mut whole);
+        processes.take(&named("backup", 90 * MS), 200 * MS);
+        processes.write(true, 1000 * MS, &mut whole);
+        let names: Vec<&str> = whole.processes.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["sh", "backup"]);
+        assert_eq!((whole.processes[0].id, whole.processes[1].id), (0, 1));
+        let times = whole.rows.iter().map(|row| (row.process, row.get(ProcessFigure::Cpu)));
+        assert_eq!(times.collect::<Vec<_>>(), [(0, 50 * MS), (1, 90 * MS)]);
+        for turn in 0..100u64 {
+            processes.take(&named(&turn.to_string(), 90 * MS), (1100 + turn) * MS);
+            processes.write(true, (2000 + turn) * MS, &mut whole);
+        }
+        assert_eq!(whole.processes.len(), 1 + usize::from(RENAMED_MAX), "it is bounded");
+        assert_eq!(cpu(&whole), 140 * MS + 100 * 90 * MS, "and nothing is lost");
     }
 
     #[test]
