@@ -87,11 +87,15 @@ INLINE struct file_value *file_of(struct inode *inode, u32 process)
 }
 
 /*
- * Which pages were evicted, to know them when they come again: a mark each, in a slot that its
- * page shares with others. A later page takes the slot, so some are forgotten; a mark of 32 bits is
- * not mistaken for another. Of a folio at most 16 pages are marked.
+ * Which pages were evicted, to know them when they come again: a mark for each 16th page of a
+ * file, which stands for 16. Which ones these are depends on the file alone and not on the folio,
+ * as what is evicted in a large folio comes back in small ones. A file begins with any of its 16
+ * pages, so that small files count as often as they should.
+ *
+ * A mark is in a slot that its page shares with others. A later page takes the slot, so some are
+ * forgotten; a mark of 32 bits is not mistaken for another.
  */
-enum { EVICTED = 1 << 20, MARKED_MOST = 16 };
+enum { EVICTED = 1 << 20, MARK_STEP = 16, MARKED_MOST = 32 };
 struct {
 	MAP_NUMBER(type, MAP_ARRAY);
 	MAP_NUMBER(max_entries, EVICTED);
@@ -105,26 +109,29 @@ INLINE u64 mix(u64 number)
 	return (number ^ number >> 29) * 0xd6e8feb86659fd93ull;
 }
 
-/* Marks the pages of a folio as evicted, or takes their marks away; how many had one. */
+/* Marks pages of a folio as evicted, or takes the marks away; how many pages had one, estimated. */
 INLINE u64 mark_pages(struct inode *inode, u64 index, u64 bytes, bool is_evicted)
 {
-	u64 file = mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40);
-	u64 pages = bytes >> page_shift, step = pages / MARKED_MOST, had = 0;
-	step = step ? step : 1;
-	for (u32 number = 0; number < MARKED_MOST && number * step < pages; number++) {
-		u64 hash = mix(file + index + number * step);
+	u64 file = mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40), had = 0;
+	/* Of the pages from `index` on the first one whose number, moved by the file's, is one of 16. */
+	u64 before = (index + file) & (MARK_STEP - 1);
+	u64 first = (MARK_STEP - before) & (MARK_STEP - 1), pages = bytes >> page_shift;
+	for (u32 number = 0; number < MARKED_MOST && first + number * MARK_STEP < pages; number++) {
+		u64 hash = mix(file + index + first + number * MARK_STEP);
 		u32 slot = hash & (EVICTED - 1), mark = hash >> 32 | 1;
 		u32 *known = map_lookup(&evicted, &slot);
 		if (!known)
 			continue;
 		if (is_evicted) {
 			*known = mark;
-		} else if (*known == mark) {
-			*known = 0;
-			had += step;
+			continue;
 		}
+		/* 1 if it is the mark, without a branch: the verifier would follow each of them. */
+		u64 is_known = ((u64)(*known ^ mark) - 1) >> 63;
+		*known &= is_known - 1;
+		had += is_known;
 	}
-	return had;
+	return had * MARK_STEP;
 }
 
 SECTION("tp_btf/mm_filemap_add_to_page_cache")

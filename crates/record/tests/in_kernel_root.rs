@@ -12,6 +12,7 @@ use record::capture::{Keep, Live, RecordOptions, Target};
 use record::trace::{Family, IN_KERNEL, Tracer};
 use record::{Registry, Row};
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -223,6 +224,64 @@ fn who_read_which_file_is_named() {
     assert!(added >= BYTES as u64, "{added} of {BYTES}");
     let read = watched.used(ProcessFigure::ReadBytes, |process| process.pid == pid);
     assert!(read >= BYTES as u64, "{read} of {BYTES}");
+}
+
+/// Evicted in large folios and read back page by page: the folios differ, the pages do not.
+#[test]
+fn what_was_evicted_is_known_again_in_other_folios() {
+    const MIB: usize = 1 << 20;
+    let directory = TempDir::new();
+    let path = directory.join("larger than its group");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(&vec![5; 64 * MIB]).unwrap();
+    file.sync_all().unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
+    drop(file);
+    let group = match testkit::Cgroup::v1_memory(32 << 20) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    let own = std::env::current_exe().unwrap();
+    let mut command = group.command(own);
+    command.args(["--exact", "a_reader_of_single_pages"]).env("IN_KERNEL_READS", &path);
+    let mut reader = command.stdout(Stdio::null()).spawn().unwrap();
+    let pid = reader.id();
+    while reader.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(100));
+        watched.read();
+    }
+    watched.read_for(Duration::from_millis(1200));
+    let stat = std::fs::read_to_string(group.path().join("memory.stat")).unwrap();
+    let counted = stat.lines().find_map(|line| line.strip_prefix("workingset_refault_file "));
+    let Some(pages) = counted.and_then(|pages| pages.parse::<u64>().ok()) else {
+        return testkit::skip("a group that counts refaults of files");
+    };
+    let by_kernel = pages * sys::process::page_bytes() as u64;
+    assert!(by_kernel > 16 << 20, "{by_kernel}");
+    let ours = watched.used(ProcessFigure::Refaulted, |process| process.pid == pid);
+    let share = ours as f64 / by_kernel as f64;
+    assert!((0.8..1.2).contains(&share), "{ours} of {by_kernel}");
+}
+
+/// What the test above starts; nothing in a usual run.
+#[test]
+fn a_reader_of_single_pages() {
+    let Some(path) = std::env::var_os("IN_KERNEL_READS") else {
+        return;
+    };
+    let mut file = std::fs::File::open(path).unwrap();
+    let mut bytes = 0;
+    let mut piece = vec![0; 1 << 20];
+    while let Ok(read @ 1..) = file.read(&mut piece) {
+        bytes += read;
+    }
+    let page_bytes = sys::process::page_bytes();
+    for number in (0..bytes / page_bytes).rev() {
+        file.read_exact_at(&mut piece[..page_bytes], (number * page_bytes) as u64).unwrap();
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A fresh ext4 file system on a device of a test's own: a slow disk, or a loop device over a
 //! file in RAM, whose queue settings and limits a test may change. Needs root.
 
-use crate::{LoopDevice, TempDir, run};
+use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,7 @@ impl Mount<'_> {
         let device = device.to_string_lossy();
         run("mkfs.ext4", &["-q", "-F", &device])?;
         std::fs::create_dir(&point).map_err(|error| error.to_string())?;
-        // The kernel would go on writing tables of inodes while a test measures.
-        let here = point.to_string_lossy();
-        run("mount", &["-o", "noinit_itable", &device, &here])?;
+        mount_ext4(&device, &point)?;
         Ok(Self { point, _device: PhantomData })
     }
 
@@ -58,18 +56,39 @@ impl Drop for Mount<'_> {
     }
 }
 
-/// One on a device in RAM; detached and removed on drop as well.
+fn mount_ext4(device: &str, point: &Path) -> Result<(), String> {
+    // The kernel would go on writing tables of inodes while a test measures.
+    run("mount", &["-o", "noinit_itable", device, &point.to_string_lossy()]).map(drop)
+}
+
+/// One on a device of its own; detached and removed on drop as well.
 #[derive(Debug)]
 pub struct Mounted {
-    // Before what it lies on.
+    // Before its device.
     mount: Mount<'static>,
-    device: LoopDevice,
+    device: OwnDevice,
     // Dropped last: it holds the image and the mount point.
     _directory: TempDir,
 }
 
+/// The device of a [`Mounted`].
+#[derive(Debug)]
+enum OwnDevice {
+    Memory(LoopDevice),
+    SlowDisk(SlowDisk),
+}
+
+impl OwnDevice {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Memory(device) => device.path(),
+            Self::SlowDisk(disk) => disk.path(),
+        }
+    }
+}
+
 impl Mounted {
-    /// Makes and mounts a file system of `bytes` bytes.
+    /// Makes and mounts a file system of `bytes` bytes in RAM.
     ///
     /// # Errors
     /// The words for [`crate::skip`].
@@ -78,9 +97,30 @@ impl Mounted {
         let image = directory.join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(bytes).map_err(|error| error.to_string())?;
-        let device = LoopDevice::over(&image)?;
+        Self::on(OwnDevice::Memory(LoopDevice::over(&image)?), directory)
+    }
+
+    /// Makes and mounts one on a [`SlowDisk::hdd`] of `bytes` bytes.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn on_hdd(bytes: u64) -> Result<Self, String> {
+        let disk = SlowDisk::hdd(bytes)?;
+        Self::on(OwnDevice::SlowDisk(disk), TempDir::new())
+    }
+
+    fn on(device: OwnDevice, directory: TempDir) -> Result<Self, String> {
         let mount = Mount::ext4(device.path(), directory.join("mount"))?;
         Ok(Self { mount, device, _directory: directory })
+    }
+
+    /// Unmounts it and mounts it again: everything that was cached of it is gone.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`]; it is not mounted then.
+    pub fn remount(&self) -> Result<(), String> {
+        run("umount", &[&self.path().to_string_lossy()])?;
+        mount_ext4(&self.device.path().to_string_lossy(), self.path())
     }
 
     /// Where it is mounted.
@@ -113,8 +153,11 @@ mod tests {
             Ok(mounted) => mounted,
             Err(need) => return crate::skip(need),
         };
-        std::fs::write(mounted.path().join("file"), b"here").unwrap();
+        let file = mounted.path().join("file");
+        std::fs::write(&file, b"here").unwrap();
         assert!(mounted.queue_setting("rotational").exists());
+        mounted.remount().unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"here");
         let point = mounted.path().to_owned();
         drop(mounted);
         assert!(!point.exists());

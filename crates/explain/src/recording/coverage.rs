@@ -190,6 +190,11 @@ impl Coverage {
 
 /// What `claims` account for of a slice; `None` where its time outside user code is not known.
 fn slice_coverage(run: &RunView, slice: TimeSlice, claims: &Claims) -> Option<SliceCoverage> {
+    let is_sleep = matches!(slice, TimeSlice::Sleep | TimeSlice::Asleep);
+    if is_sleep && run.is_machine() {
+        // A machine's threads sleep for want of work.
+        return None;
+    }
     let wall_ns = outside_user_ns(run, slice, run.accounts.wall(slice))?;
     let thread_ns = outside_user_ns(run, slice, thread_ns(run, slice))?;
     let of = |division: Division| {
@@ -249,15 +254,10 @@ fn thread_ns(run: &RunView, slice: TimeSlice) -> u64 {
         _ => None,
     };
     match slice {
-        TimeSlice::Sleep | TimeSlice::Asleep => asleep(run, slice),
+        TimeSlice::Sleep | TimeSlice::Asleep => run.accounts.wall(slice),
         TimeSlice::Run => run.run_ns(),
         _ => of_threads.filter(|_| run.is_machine()).unwrap_or_else(|| run.accounts.thread(slice)),
     }
-}
-
-fn asleep(run: &RunView, slice: TimeSlice) -> u64 {
-    // A machine's threads sleep for want of work.
-    if run.is_machine() { 0 } else { run.accounts.wall(slice) }
 }
 
 /// Where a place is in the bars, and how much of a finding fits there.

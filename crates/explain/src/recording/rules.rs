@@ -57,6 +57,7 @@ pub(super) use asleep::asleep_ns;
 use model::explanation::{Cause, ClearedCause, Explanation, TimePart, TimeSlice, Unseen};
 pub use run_view::RunView;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// What a rule concludes from a recording.
 pub type RunVerdict = Verdict<Cause>;
@@ -107,6 +108,9 @@ pub struct RunRule {
     /// The rules inside of whose findings this one lies, the likeliest first; it stands
     /// alone where none of them found anything.
     pub within: &'static [&'static str],
+    /// Whether a finding that is longer than the one that it would lie in stands alone: that one
+    /// then has the rest.
+    pub stands_alone_if_longer: bool,
     /// Where the time of its findings lies, the first place filled first; empty where that is
     /// user code, or the finding has no time of its own.
     pub of: &'static [Place],
@@ -121,7 +125,7 @@ impl RunRule {
         suspect: &'static str,
         check: fn(&RunView) -> RunVerdict,
     ) -> Self {
-        Self { id, suspect, within: &[], of: &[], rank: Rank::Timed, check: Check::Alone(check) }
+        Self::asked(id, suspect, Rank::Timed, Check::Alone(check))
     }
 
     /// A rule that judges what the others leave.
@@ -130,8 +134,12 @@ impl RunRule {
         suspect: &'static str,
         check: fn(&RunView, &Coverage) -> RunVerdict,
     ) -> Self {
-        let check = Check::Rest(check);
-        Self { id, suspect, within: &[], of: &[], rank: Rank::Remainder, check }
+        Self::asked(id, suspect, Rank::Remainder, Check::Rest(check))
+    }
+
+    const fn asked(id: &'static str, suspect: &'static str, rank: Rank, check: Check) -> Self {
+        let stands_alone_if_longer = false;
+        Self { id, suspect, within: &[], stands_alone_if_longer, of: &[], rank, check }
     }
 
     const fn of(self, of: &'static [Place]) -> Self {
@@ -140,6 +148,10 @@ impl RunRule {
 
     const fn within(self, outer: &'static [&'static str]) -> Self {
         Self { within: outer, ..self }
+    }
+
+    const fn alone_if_longer(self) -> Self {
+        Self { stands_alone_if_longer: true, ..self }
     }
 
     const fn rank(self, rank: Rank) -> Self {
@@ -219,6 +231,7 @@ pub const RULES: &[RunRule] = &[
     RunRule::new("reads_from_device", "reads", reads_from_device::check).of(READS),
     RunRule::new("cache_too_small", "small page cache", cache_too_small::check)
         .within(&["memory_limit", "reads_from_device"])
+        .alone_if_longer()
         .of(READS),
     RunRule::new(
         "cache_evicted_by_stream",
@@ -226,6 +239,7 @@ pub const RULES: &[RunRule] = &[
         cache_evicted_by_stream::check,
     )
     .within(&["reads_from_device"])
+    .alone_if_longer()
     .of(READS),
     RunRule::new("read_ahead_small", "read-ahead", read_ahead_small::check)
         .within(&["reads_from_device"])
@@ -408,8 +422,8 @@ pub fn judge(run: &RunView) -> Explanation {
 
 /// What the findings account for.
 fn covered_by(run: &RunView, found: &[(&'static RunRule, Cause)]) -> Coverage {
-    let ids: Vec<&str> = found.iter().map(|(rule, _)| rule.id).collect();
-    Coverage::of(run, found, |rule| root(rule, &ids) != rule.id)
+    let lengths = lengths(found);
+    Coverage::of(run, found, |rule| root(rule, &lengths) != rule.id)
 }
 
 /// Leaves out the fallbacks beside which something else accounts for much.
@@ -434,12 +448,12 @@ fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
         cause.ns.map(|ns| ns / share)
     };
     found.sort_by_key(|(rule, cause)| (rule.rank != Rank::Decisive, Reverse(weight(rule, cause))));
-    let ids: Vec<&str> = found.iter().map(|(rule, _)| rule.id).collect();
-    let is_root = |rule: &'static RunRule| root(rule, &ids) == rule.id;
+    let lengths = lengths(&found);
+    let is_root = |rule: &'static RunRule| root(rule, &lengths) == rule.id;
     let (roots, inside): (Vec<_>, Vec<_>) = found.iter().partition(|(rule, _)| is_root(rule));
     let mut ordered: Vec<Cause> = roots.into_iter().map(|(_, cause)| cause.clone()).collect();
     for (rule, cause) in inside {
-        let of = root(rule, &ids);
+        let of = root(rule, &lengths);
         let outer = ordered.iter().rposition(|other| other.finding.id == of);
         let mut at = outer.map_or(ordered.len(), |at| at + 1);
         while ordered.get(at).is_some_and(|next| next.within_previous) {
@@ -452,12 +466,25 @@ fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
     ordered
 }
 
+/// The time of each finding, by its rule.
+type Lengths = BTreeMap<&'static str, Option<u64>>;
+
+fn lengths(found: &[(&'static RunRule, Cause)]) -> Lengths {
+    found.iter().map(|(rule, cause)| (rule.id, cause.ns)).collect()
+}
+
 /// The outermost of the findings that this rule's lie in; its own where it stands alone.
-fn root(rule: &RunRule, found: &[&str]) -> &'static str {
+fn root(rule: &RunRule, found: &Lengths) -> &'static str {
+    let is_around = |inner: &RunRule, outer: &str| {
+        found.get(outer).is_some_and(|length| {
+            let own = found.get(inner.id).copied().flatten();
+            !inner.stands_alone_if_longer || own <= *length
+        })
+    };
     let mut at = rule;
     // No chain is longer than the list of rules, whatever `within` says.
     for _ in RULES {
-        let outer = at.within.iter().find(|id| found.contains(id));
+        let outer = at.within.iter().find(|outer| is_around(at, outer));
         match outer.and_then(|id| RULES.iter().find(|known| known.id == *id)) {
             Some(next) => at = next,
             None => break,

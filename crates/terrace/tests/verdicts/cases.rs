@@ -2,7 +2,7 @@
 //! must say too, and what it may say besides because it is true as well.
 
 use crate::stage::{Made, make};
-use model::explanation::ActorRole::{self, Culprit};
+use model::explanation::ActorRole::{self, Culprit, Victim};
 
 /// One cause.
 pub struct Case {
@@ -292,5 +292,46 @@ pub const CASES: &[Case] = &[
         ],
         actors: &[(Culprit, "true")],
         make: make::fork_storm,
+    },
+    Case {
+        name: "backup_evicts",
+        first: &["cache_evicted_by_stream", "reads_from_device"],
+        also: &["cache_evicted_by_stream"],
+        besides: &["reads_from_device", "reclaim_direct", "kernel_copying"],
+        actors: &[(Victim, "service"), (Culprit, "backup")],
+        make: make::backup_evicts,
+    },
+    Case {
+        name: "leak_swaps",
+        first: &["swapping"],
+        also: &[],
+        besides: &["reclaim_direct", "served_by_flash", "first_touch", "page_clearing"],
+        actors: &[(Victim, "database"), (Culprit, "leak")],
+        make: make::leak_swaps,
+    },
+    Case {
+        name: "analytics_touches",
+        first: &["first_touch"],
+        also: &[],
+        besides: &["page_clearing", "mmap_storm", "cpu_bound"],
+        actors: &[(Culprit, "analytics")],
+        make: make::analytics_touches,
+    },
+    Case {
+        name: "git_status_cold",
+        first: &["metadata_reads", "reads_from_device"],
+        also: &["metadata_reads"],
+        besides: &["reads_from_device", "file_storm"],
+        actors: &[],
+        make: make::git_status_cold,
+    },
+    Case {
+        name: "browser_starts",
+        first: &["reads_from_device"],
+        // Its device is slow because the group may read so much and no more.
+        also: &["io_limit"],
+        besides: &["metadata_reads", "read_ahead_small", "read_ahead_large"],
+        actors: &[],
+        make: make::browser_starts,
     },
 ];

@@ -1,6 +1,8 @@
 //! The stage: makes a cause with real groups, devices, swap and neighbours, runs the
 //! command under `terrace run` or the scene beside `terrace record`, and gathers what was said.
 
+mod cold_starts;
+mod memory_scenes;
 mod scenes;
 
 use crate::busy::Processors;
@@ -80,6 +82,8 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
         Some(kept) => PathBuf::from(kept).join(format!("{}.trec", case.name)),
         None => directory.join("run.trec"),
     };
+    // A kept one of an earlier attempt.
+    let _ = std::fs::remove_file(&file);
     if !made.scene.is_empty() {
         let (output, others) = scenes::record(&made.scene, &file)?;
         drop(made);
@@ -156,6 +160,8 @@ pub mod make {
     use std::os::unix::fs::MetadataExt;
     use testkit::Random;
 
+    pub use super::cold_starts::{browser_starts, git_status_cold};
+    pub use super::memory_scenes::{analytics_touches, backup_evicts, leak_swaps};
     pub use super::scenes::fork_storm;
 
     pub(super) const MIB: u64 = 1 << 20;

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -28,6 +29,12 @@ pub fn run(words: &[String]) -> ExitCode {
             evict(Path::new(hot), Path::new(source), Path::new(target))
         }
         ["hog"] => hog(),
+        ["back_up", path] => back_up(Path::new(path)),
+        ["serve_file", path] => serve_file(Path::new(path)),
+        ["serve_memory", mib] => serve_memory(number(mib)),
+        ["leak", mib] => leak(number(mib)),
+        ["analyse", mib, rounds] => (0..number(rounds)).for_each(|_| touch_memory(number(mib))),
+        ["answer"] => answer(),
         ["files", tree, count, bytes] => files(Path::new(tree), number(count), number(bytes)),
         ["install", tree, count] => install(Path::new(tree), number(count)),
         ["mappings", threads, rounds] => mappings(number(threads), number(rounds)),
@@ -169,6 +176,88 @@ fn hog() {
     let parent = std::os::unix::process::parent_id();
     while std::os::unix::process::parent_id() == parent {
         spin(20);
+    }
+}
+
+/// Whether the process that started this one still waits for it.
+fn is_wanted(parent: u32) -> bool {
+    std::os::unix::process::parent_id() == parent
+}
+
+/// Tells the stage that the service is at work.
+fn report_ready() {
+    println!("ready");
+}
+
+/// Between two requests of a service.
+const THINK_TIME: Duration = Duration::from_micros(500);
+
+/// A service that answers each request with a piece of its file, which it has read once.
+fn serve_file(path: &Path) {
+    const PIECE: usize = 64 << 10;
+    let parent = std::os::unix::process::parent_id();
+    let file = File::open(path).unwrap();
+    let pieces = file.metadata().unwrap().len() / PIECE as u64;
+    let mut buffer = vec![0; PIECE];
+    let mut read = |piece: u64| file.read_exact_at(&mut buffer, piece * PIECE as u64).unwrap();
+    // Twice: the kernel then takes it for a working set.
+    (0..2).for_each(|_| (0..pieces).for_each(&mut read));
+    report_ready();
+    let mut random = Random(29);
+    while is_wanted(parent) {
+        read(random.below(pieces));
+        std::thread::sleep(THINK_TIME);
+    }
+}
+
+/// Reads a file from its start to its end, and sends each piece over a network that takes a while.
+fn back_up(path: &Path) {
+    let mut buffer = vec![0; MIB];
+    let mut file = File::open(path).unwrap();
+    while file.read(&mut buffer).unwrap() > 0 {
+        std::thread::sleep(Duration::from_millis(4));
+    }
+}
+
+/// A service that looks something up in its memory for each request.
+fn serve_memory(mib: usize) {
+    const LOOKUPS: usize = 16;
+    let parent = std::os::unix::process::parent_id();
+    let mut memory = sys::memory::Mapping::anonymous(mib * MIB, sys::memory::Pages::Base).unwrap();
+    let mut random = Random(31);
+    memory.as_mut_slice().chunks_mut(PAGE).for_each(|page| random.fill(page));
+    report_ready();
+    let mut sum = 0u64;
+    while is_wanted(parent) {
+        for _ in 0..LOOKUPS {
+            sum += u64::from(memory.as_slice()[random.below((mib * MIB) as u64) as usize]);
+        }
+        std::thread::sleep(THINK_TIME);
+    }
+    std::hint::black_box(sum);
+}
+
+/// Takes more and more memory and never looks at it again.
+fn leak(mib: usize) {
+    let mut random = Random(37);
+    let mut kept = Vec::new();
+    for _ in 0..mib {
+        let mut chunk = vec![0; MIB];
+        random.fill(&mut chunk);
+        kept.push(chunk);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::hint::black_box(kept);
+}
+
+/// A service that answers small requests as they come, with hardly any work for each.
+fn answer() {
+    let parent = std::os::unix::process::parent_id();
+    report_ready();
+    let mut state = 1u64;
+    while is_wanted(parent) {
+        (0..1_000).for_each(|step| state = std::hint::black_box(state ^ step));
+        std::thread::sleep(THINK_TIME);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Two ways to see it: all threads slept and most of them on locks; or, while one ran, the
 //! others waited many short times. Few long waits on locks beside threads that run are a
-//! pool of idle threads, which is no cause.
+//! pool of idle threads, which is no cause. If the clock ran on for block I/O more than for work,
+//! the holder of a lock waited for a device, and so did all others.
 
 use super::asleep::{asleep_ns, unseen_or_silent};
 use super::run_view::ratio;
@@ -69,7 +70,9 @@ fn contended(run: &RunView, lock_ns: u64) -> bool {
     };
     let at_work = run.run_ns().saturating_add(accounts.thread(TimeSlice::BlockIo));
     let working = ratio(at_work as f64, run.wall_ns() as f64);
-    switches >= LEAST_SWITCHES
+    let is_at_device = accounts.wall(TimeSlice::BlockIo) > accounts.wall(TimeSlice::Run);
+    !is_at_device
+        && switches >= LEAST_SWITCHES
         && lock_ns / switches <= LONGEST_WAIT_NS
         && working <= MOST_AT_WORK
         && ratio(lock_ns as f64, accounts.thread_ns as f64) >= LEAST_LOCK_SHARE

@@ -6,7 +6,7 @@
 
 use super::device::{Direction, busiest};
 use super::refaults::refaults;
-use super::run_view::{needs_events, part_of};
+use super::run_view::needs_events;
 use super::waits::ReadWait;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
@@ -24,12 +24,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         ReadWait::Nothing => return clear(counted),
         ReadWait::Unclear(why) => return unclear(run, why, counted),
     };
-    // What a memory limit made it read again is told with the limit.
-    let again = refaults(run)
-        .filter(|again| again.are_most_reads_at_a_limit())
-        .filter(|again| run.hurts(again.ns));
+    // If most of it was read again, the finding on what evicted it has that time.
+    let again = refaults(run).filter(|again| again.are_most_reads() && run.hurts(again.ns));
     if let Some(again) = &again {
-        ns -= part_of(ns, again.share);
+        ns = ns.saturating_sub(again.ns);
     }
     if !run.hurts(ns) {
         if again.is_some() {

@@ -20,7 +20,7 @@ const STREAM_TIMES: u64 = 3;
 /// working set that does not fit is once through as well, and is no stream.
 const CACHE_TIMES: u64 = 3;
 
-/// From this share of the reads on, a limit that was reached is the cause of the reads.
+/// From this share of the reads on, eviction is the cause of the reads.
 const MOST_OF_READS: f64 = 0.5;
 
 /// What was read again.
@@ -32,7 +32,7 @@ pub(super) struct Refaults {
     pub(super) bytes: u64,
     /// The time waited for them.
     pub(super) ns: u64,
-    /// Their share of the bytes that were read.
+    /// Their share of the waits for reads.
     pub(super) share: f64,
     /// The counters.
     pub(super) evidence: Vec<Evidence>,
@@ -43,9 +43,14 @@ pub(super) struct Refaults {
 }
 
 impl Refaults {
+    /// Whether most waits for reads were for what had been evicted.
+    pub(super) fn are_most_reads(&self) -> bool {
+        self.share >= MOST_OF_READS
+    }
+
     /// Whether a memory limit is the cause of most of the reads.
     pub(super) fn are_most_reads_at_a_limit(&self) -> bool {
-        self.hit.is_some() && self.stream.is_none() && self.share >= MOST_OF_READS
+        self.hit.is_some() && self.stream.is_none() && self.are_most_reads()
     }
 }
 
@@ -85,12 +90,13 @@ pub(super) fn refaults(run: &RunView) -> Option<Refaults> {
         && (hit.is_some() || groups.first().is_some_and(|group| group.made));
     // A count of the whole machine is shared out by everybody's reads.
     let read = if is_own_group { own } else { own.max(machine) };
-    let share = ratio(bytes as f64, read as f64).min(1.0);
+    let of_bytes = part_of(waited_ns, ratio(bytes as f64, read as f64));
+    let ns = by_process(run).map_or(of_bytes, |ns| ns.min(waited_ns));
     Some(Refaults {
         pages,
         bytes,
-        ns: by_process(run).map_or_else(|| part_of(waited_ns, share), |ns| ns.min(waited_ns)),
-        share,
+        ns,
+        share: ratio(ns as f64, waited_ns as f64),
         evidence: run.grown(name).into_iter().collect(),
         stream: if run.is_machine() {
             stream_of_a_process(run, bytes)
