@@ -215,7 +215,7 @@ fn back_up(path: &Path) {
     let mut buffer = vec![0; MIB];
     let mut file = File::open(path).unwrap();
     while file.read(&mut buffer).unwrap() > 0 {
-        std::thread::sleep(Duration::from_millis(4));
+        std::thread::sleep(Duration::from_millis(7));
     }
 }
 

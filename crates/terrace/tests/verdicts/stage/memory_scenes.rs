@@ -11,7 +11,7 @@ pub fn backup_evicts() -> Result<Made, String> {
     let directory = TempDir::new();
     let disk = Mounted::on_hdd(160 * MIB)?;
     let hot = cold_file(disk.path(), "hot", 96);
-    let source = cold_file(directory.path(), "source", 640);
+    let source = cold_file(directory.path(), "source", 400);
     let group = Cgroup::v1_memory(128 * MIB)?;
     let service = workload_as(&directory, "service", &["serve_file", &hot]);
     let backup = workload_as(&directory, "backup", &["back_up", &source]);
