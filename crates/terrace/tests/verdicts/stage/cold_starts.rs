@@ -1,4 +1,5 @@
-//! Real programs on a file system of which nothing is cached.
+//! Real programs on a file system of which nothing is cached: it is mounted anew before they
+//! start, so the cache of everything else stays as it is.
 
 use super::Made;
 use super::make::{MIB, finish, slow_disk, text};
@@ -42,8 +43,8 @@ pub fn git_status_cold() -> Result<Made, String> {
 fn write_tree(tree: &Path) -> std::io::Result<()> {
     let old = SystemTime::now() - AGE;
     for number in 0..FILES {
-        let directory = number / FILES_OF_A_DIRECTORY;
-        let directory = tree.join(format!("module{}/part{directory}", directory / 20));
+        let part = number / FILES_OF_A_DIRECTORY;
+        let directory = tree.join(format!("module{}/part{part}", part / 20));
         fs::create_dir_all(&directory)?;
         let path = directory.join(format!("source{number}.c"));
         fs::write(&path, format!("int version = {};\n", number % CONTENTS))?;

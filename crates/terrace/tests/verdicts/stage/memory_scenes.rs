@@ -1,4 +1,5 @@
 //! Scenes of the whole machine about memory: one program takes it, another one waits.
+//! A memory group stands for a machine of that size, so that nothing else is short of memory.
 
 use super::Made;
 use super::make::{MIB, cold_file};

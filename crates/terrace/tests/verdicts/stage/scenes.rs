@@ -78,9 +78,9 @@ pub fn workload_as(directory: &TempDir, name: &str, words: &[&str]) -> Vec<Strin
 pub fn record(scene: &[Program], file: &Path) -> Result<(Output, f64), String> {
     let (leads, residents): (Vec<&Program>, Vec<&Program>) =
         scene.iter().partition(|program| program.is_lead);
-    let residents: Result<Vec<Neighbour>, String> =
+    let started: Result<Vec<Neighbour>, String> =
         residents.into_iter().map(Program::start).collect();
-    let residents = residents?;
+    let at_work = started?;
     let mut command = Command::new(TERRACE);
     command.args(["record", "-o"]).arg(file).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -100,7 +100,7 @@ pub fn record(scene: &[Program], file: &Path) -> Result<(Output, f64), String> {
     let number = recorder.0.id().to_string();
     let _ = Command::new("kill").args(["-TERM", &number]).status();
     let status = recorder.0.wait().map_err(|error| error.to_string())?;
-    drop(residents);
+    drop(at_work);
     let others = Processors::now().others_since(&before);
     let read = |pipe: Option<&mut dyn std::io::Read>| -> Vec<u8> {
         let mut bytes = Vec::new();
