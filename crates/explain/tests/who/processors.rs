@@ -74,10 +74,8 @@ fn a_hog_alone_waits_for_itself() {
     assert_eq!((names(waited, Victim), names(waited, Culprit)), (vec!["stress"], vec!["stress"]));
     assert_eq!(
         waited.who,
-        [
-            "stress (pid 9, session-3.scope) waited 58 s for a processor; it ran 118 s itself, 98.3 % \
-          of all"
-        ]
+        ["stress (pid 9, session-3.scope) waited 58 s for a processor; its own part of the \
+             processor time was 98.3 % (118 s)"]
     );
 }
 
@@ -94,8 +92,8 @@ fn of_two_that_wait_for_each_other_the_larger_is_a_culprit_too() {
     assert_eq!(names(waited, Culprit), ["cc1", "tar"]);
     assert!(
         waited.who[0].ends_with(
-            "; it ran 70 s itself, 58.3 % of all; backup.service (pid 10, tar) ran 50 s meanwhile \
-             (41.7 %)"
+            "; its own part of the processor time was 58.3 % (70 s); backup.service (pid 10, tar) \
+             ran 50 s meanwhile (41.7 %)"
         ),
         "{}",
         waited.who[0]

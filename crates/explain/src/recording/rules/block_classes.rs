@@ -4,7 +4,6 @@
 use super::device::{Direction, busiest};
 use super::{RunVerdict, RunView};
 use crate::verdict::NoFinding;
-use crate::wording::long_time;
 use model::Finding;
 use model::explanation::{Cause, TimePart};
 
@@ -14,9 +13,9 @@ pub(super) fn metadata(run: &RunView) -> RunVerdict {
     judge(
         run,
         TimePart::BlockMetadata,
-        |time| {
+        |waited| {
             format!(
-                "Waited {time} for the file system's own reads{from}: inode tables, directories, bitmaps"
+                "{waited} for the file system's own reads{from}: inode tables, directories, bitmaps"
             )
         },
         Some(
@@ -31,7 +30,7 @@ pub(super) fn journal(run: &RunView) -> RunVerdict {
     judge(
         run,
         TimePart::BlockJournal,
-        |time| format!("Waited {time} for the file system's journal"),
+        |waited| format!("{waited} for the file system's journal"),
         Some(
             "Change more in each commit: fewer syncs, or a longer commit interval of the mount. \
              Risk: what is not committed is lost in a crash.",
@@ -43,7 +42,7 @@ pub(super) fn writeback(run: &RunView) -> RunVerdict {
     judge(
         run,
         TimePart::WritebackWait,
-        |time| format!("Waited {time} for write-back of its pages to end"),
+        |waited| format!("{waited} for write-back of its pages to end"),
         Some(
             "Leave data alone while it is written back: write a new file and rename it, instead \
              of changing or truncating the old one. Risk: there must be room for both.",
@@ -55,9 +54,7 @@ pub(super) fn lower(run: &RunView) -> RunVerdict {
     judge(
         run,
         TimePart::LowerDevice,
-        |time| {
-            format!("Waited {time} for the device below another one (device mapper, RAID, loop)")
-        },
+        |waited| format!("{waited} for the device below another one (device mapper, RAID, loop)"),
         None,
     )
 }
@@ -76,7 +73,7 @@ fn judge(
         return Err(NoFinding::Cleared(measured));
     }
     let sampled = run.accounts.part(part).into_iter().flat_map(|part| part.evidence.iter().skip(1));
-    let finding = run.part_finding(part, claim(&long_time(ns as f64))).and(sampled.cloned());
+    let finding = run.part_finding(part, claim(&run.waited(ns))).and(sampled.cloned());
     let remedy = remedy.map(str::to_owned);
     Ok(Cause::new(Some(ns), Finding { remedy, ..finding }))
 }

@@ -10,7 +10,7 @@ use super::run_view::needs_events;
 use super::waits::ReadWait;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
-use crate::wording::{long_time, survey_path};
+use crate::wording::survey_path;
 use model::explanation::{Cause, TimePart, TimeSlice};
 use model::{Evidence, Finding};
 
@@ -36,7 +36,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         return Err(NoFinding::Cleared(wait_evidence(run, ns)));
     }
     let traffic = busiest(run, Direction::Read);
-    let mut claim = format!("Waited {} for reads", long_time(ns as f64));
+    let mut claim = format!("{} for reads", run.waited(ns));
     if again.is_some() {
         claim.push_str(" of data not read before");
     }

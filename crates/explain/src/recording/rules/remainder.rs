@@ -51,7 +51,7 @@ pub(super) fn block_io(run: &RunView, coverage: &Coverage) -> RunVerdict {
     if named.is_empty() || !run.has_wait_classes() || !run.hurts(rest_ns) {
         return Err(NoFinding::Nothing);
     }
-    let claim = format!("Waited {} for other block I/O{}", long_time(rest_ns as f64), of(named));
+    let claim = format!("{} for other block I/O{}", run.waited(rest_ns), of(named));
     let slice = run.slice_series(TimeSlice::BlockIo);
     let waited = Evidence::time("block I/O", rest_ns.saturating_add(rest.covered_ns), "accounting");
     let mut evidence = vec![waited.seen_in(slice)];

@@ -7,7 +7,7 @@ use super::device::{Direction, Traffic, busiest};
 use super::run_view::ratio;
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear};
-use crate::wording::{count, long_time, survey_path};
+use crate::wording::{count, survey_path};
 use model::explanation::{Cause, TimePart};
 use model::{Bytes, Evidence, Finding};
 
@@ -58,8 +58,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     };
     let traffic = syncs.traffic;
     let claim = format!(
-        "Waited {} for small synchronous writes to {}: {} of {} each",
-        long_time(ns as f64),
+        "{} for small synchronous writes to {}: {} of {} each",
+        run.waited(ns),
         traffic.place(),
         count(syncs.times),
         Bytes(syncs.bytes_each as u64),

@@ -7,7 +7,7 @@ use super::run_view::{part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
-use crate::wording::{count, list, long_time};
+use crate::wording::{count, list};
 use model::explanation::{Cause, TimePart, TimeSlice};
 use model::{Finding, Grade};
 
@@ -21,8 +21,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let areas = &run.facts().swaps;
     let to = if areas.is_empty() { String::new() } else { format!(" ({})", list(areas)) };
     let claim = format!(
-        "Waited {} for swap{to}: {} pages in, {} out",
-        long_time(ns as f64),
+        "{} for swap{to}: {} pages in, {} out",
+        run.waited(ns),
         count(swap.ins),
         count(swap.outs),
     );

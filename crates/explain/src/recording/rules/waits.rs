@@ -5,6 +5,7 @@
 //! them only the sum of all block I/O is known, so its split is inferred or unknown.
 
 use super::RunView;
+use crate::wording::long_time;
 use model::Grade;
 use model::explanation::{TimePart, TimeSlice};
 
@@ -29,6 +30,12 @@ pub(super) enum ReadWait {
 }
 
 impl RunView<'_> {
+    /// `Waited 7.4 s`; of more than the wall time it says that it is a sum over threads.
+    pub(super) fn waited(&self, ns: u64) -> String {
+        let whose = if ns > self.wall_ns() { "Threads together waited" } else { "Waited" };
+        format!("{whose} {}", long_time(ns as f64))
+    }
+
     /// How long the subject waited for reads from devices, without swap. A wait that no
     /// event reported is the kernel's charge for all block I/O, which can be far too long
     /// (a wait counted from a wrong start). So it is no more than the devices can have

@@ -6,7 +6,7 @@
 use super::device::{Direction, busiest};
 use super::{RunVerdict, RunView, dirty_throttle, small_sync_writes};
 use crate::verdict::{NoFinding, clear};
-use crate::wording::{long_time, survey_path};
+use crate::wording::survey_path;
 use model::explanation::{Cause, TimePart};
 use model::{Evidence, Finding, Grade};
 
@@ -26,7 +26,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if small_sync_writes::syncs(run).is_some_and(|syncs| syncs.are_small()) {
         return Err(NoFinding::Nothing);
     }
-    let mut claim = format!("Waited {} for writes", long_time(ns as f64));
+    let mut claim = format!("{} for writes", run.waited(ns));
     let mut evidence = vec![measured];
     let traffic = busiest(run, Direction::Write);
     if let Some(traffic) = &traffic {

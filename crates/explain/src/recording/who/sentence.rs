@@ -7,7 +7,7 @@ use super::actors::{ActorView, FoundActors};
 use super::quantity::Quantity;
 use super::ranking::{User, UserKind};
 use super::sums::ProcessSum;
-use crate::wording::{count, long_time, often, percent};
+use crate::wording::{count, long_time, percent};
 use model::Bytes;
 use model::explanation::FileUse;
 use model::recording::{Process, ProcessFigure as Figure, Subject, Who};
@@ -97,8 +97,13 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
     }
     clauses.extend(found.is_own.as_ref().map(|own| {
         let is_named = found.victims.iter().any(|victim| victim.processes == own.processes);
-        let name = if is_named { "it".to_owned() } else { names.label(own) };
-        format!("{name} {} itself, {} of all", used(own, then, false), percent(own.share))
+        let part = if is_named {
+            "its own part".to_owned()
+        } else {
+            format!("the part of {}", names.label(own))
+        };
+        let (whole, much) = (own.quantity.whole_in_words(), value(own.quantity, own.sum.value));
+        format!("{part} of {whole} was {} ({much})", percent(own.share))
     }));
     if let [first, others @ ..] = found.culprits.as_slice() {
         // Without a victim there is nothing that it could be meanwhile to.
@@ -193,7 +198,7 @@ fn used(user: &User, sums: &[ProcessSum], meanwhile: bool) -> String {
         Quantity::Figure(Figure::ReadBytes | Figure::Refaulted) => format!("read {much}"),
         Quantity::Figure(Figure::WrittenBytes) => format!("wrote {much}"),
         Quantity::Figure(Figure::MajorFaults | Figure::MinorFaults) => {
-            format!("had page faults {}", often(user.sum.value))
+            format!("took {much} page faults")
         }
         Quantity::Figure(Figure::SwappedIn) => format!("read {much} back from swap"),
         Quantity::Figure(Figure::CacheAdded) | Quantity::CacheFilled => {
