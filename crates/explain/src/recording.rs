@@ -15,6 +15,7 @@ pub mod accounting;
 pub mod attribution;
 mod coverage;
 mod doubts;
+mod limited;
 pub mod rules;
 mod unseen;
 pub mod view;

@@ -2,13 +2,15 @@
 //!
 //! The own group and all its parents count, the tightest decides. Controllers are looked
 //! for one by one, so version 1, version 2 and mixed hosts work alike; `place` finds the
-//! directories. Nothing here changes a group.
+//! directories. `hierarchy` has the groups of all others. Nothing here changes a group.
 
+mod hierarchy;
 mod limits;
 mod place;
 #[cfg(test)]
 mod tests;
 
+pub use hierarchy::{Hierarchy, LimitKind, can_have_subgroups, hierarchies, subgroups};
 pub use limits::{
     CpuLimit, MemoryLimit, memory_and_swap_rooms, memory_limits, memory_limits_at,
     tightest_cpu_limit,

@@ -71,6 +71,18 @@ impl Root {
         Ok(bytes)
     }
 
+    /// As [`Root::read_bytes`] for a file that fits in a page, into a buffer of the caller.
+    ///
+    /// # Errors
+    /// As [`Root::read`].
+    pub fn read_short(&self, absolute: impl AsRef<Path>, bytes: &mut Vec<u8>) -> Result<()> {
+        let path = self.path(absolute);
+        bytes.resize(FIRST_BUFFER_BYTES, 0);
+        let read = File::open(&path).and_then(|mut file| file.read(bytes));
+        bytes.truncate(*read.as_ref().unwrap_or(&0));
+        read.map(|_| ()).map_err(|source| Error::new("read", source).at(&path))
+    }
+
     /// The text without surrounding white space; `None` if it is absent or empty.
     pub(crate) fn word(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let text = self.read(absolute).ok()?;

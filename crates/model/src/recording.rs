@@ -7,6 +7,7 @@
 pub mod clock;
 pub mod facts;
 pub mod group_name;
+pub mod limited_group;
 pub mod outcome;
 pub mod series;
 pub mod steps;
@@ -16,6 +17,7 @@ pub mod who;
 pub use clock::ClockSet;
 pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
 pub use group_name::{GroupKind, GroupName};
+pub use limited_group::{LIMITED, is_in_group, limited_directory, limited_group, path_in_source};
 pub use outcome::{Ending, RecordingOutcome, Usage};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};

@@ -15,6 +15,7 @@ mod group_files;
 mod group_io;
 mod groups;
 mod keyed;
+mod limited;
 mod machine_wide;
 mod own;
 mod pressure;
@@ -26,10 +27,11 @@ mod zram;
 
 use crate::registry::{Registry, Row};
 use machine::Root;
-use model::recording::{Facts, GroupFacts, Span};
+use model::recording::{Facts, GroupFacts, SourceState, Span};
 use std::fmt::Debug;
 use table::{LineTable, Shape};
 
+pub(crate) use limited::LimitedPaths;
 pub(crate) use tree::{TREE_FIGURES, TreeTotals, counts_block_waits};
 
 /// How often slow sources are read.
@@ -40,6 +42,8 @@ const STEADY_NS: u64 = 90_000_000;
 /// How often the kernel folds its counts by CPU into those of zones and nodes, unless
 /// `vm.stat_interval` says otherwise (it is among the settings).
 const STAT_INTERVAL_NS: u64 = 1_000_000_000;
+/// What says whether the groups of the machine that have a limit were looked for.
+const GROUP_LIMITS: &str = "group_limits";
 /// Notes that are kept until they are asked for; more is a fault that repeats itself.
 const MAX_NOTES: usize = 256;
 
@@ -50,6 +54,8 @@ pub struct Scope {
     pub processes: Vec<u32>,
     /// A group whose members are the subject instead of a tree; its directory.
     pub group: Option<std::path::PathBuf>,
+    /// Whether all groups of the machine that have a limit are looked for.
+    pub limited_groups: bool,
 }
 
 /// All sources that this machine has.
@@ -58,6 +64,7 @@ pub struct Collectors {
     sources: Vec<(Tier, Box<dyn Source>)>,
     tree: tree::SubjectProcesses,
     groups: groups::FollowedGroups,
+    limited: limited::LimitedGroups,
     own: own::Own,
     notes: Vec<Span>,
     slow_at_ns: Option<u64>,
@@ -72,6 +79,13 @@ impl Collectors {
         let mut sources = machine_wide::open(root);
         let groups = groups::FollowedGroups::open(root, scope);
         facts.groups.extend_from_slice(groups.facts());
+        let limited = limited::LimitedGroups::open(root, scope.limited_groups);
+        if scope.limited_groups {
+            let why = "no hierarchy of control groups is mounted";
+            let sight =
+                if limited.is_open() { SourceState::Open } else { SourceState::closed(why, None) };
+            facts.sights.insert(GROUP_LIMITS.to_owned(), sight);
+        }
         for source in schedstat::open(root, &scope.processes, registry) {
             sources.push((Tier::Fast, Box::new(source)));
         }
@@ -79,6 +93,7 @@ impl Collectors {
             tree: tree::SubjectProcesses::open(root, scope),
             own: own::open(root, registry),
             groups,
+            limited,
             sources,
             notes: Vec::new(),
             slow_at_ns: None,
@@ -107,6 +122,7 @@ impl Collectors {
         self.tree.read(&mut moment);
         if steady {
             self.groups.read(&mut moment);
+            self.limited.read(&mut moment);
         }
         for (tier, source) in &mut self.sources {
             let is_read = match tier {
@@ -148,6 +164,12 @@ impl Collectors {
     /// `rate` if the process tree changed between each sample and once a second.
     pub fn notes(&mut self) -> Vec<Span> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// The groups of the machine that have a limit, as they become known.
+    #[must_use]
+    pub(crate) fn limited_paths(&self) -> LimitedPaths {
+        self.limited.paths()
     }
 
     /// Counts a sample that was taken late, for `own.ticks_late`.

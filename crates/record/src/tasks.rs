@@ -143,16 +143,27 @@ impl Listener {
         self.watched_ns = Some(sys::clock::now_ns());
         let live = parents_in(tree);
         self.members.watch(tree, &live);
-        for pid in self.members.among(&live) {
-            for tid in proc::threads(pid) {
+        self.note_charges(&self.members.among(&live));
+    }
+
+    /// Notes what the threads of these processes were charged before they were watched.
+    fn note_charges(&mut self, processes: &[u32]) {
+        for pid in processes {
+            for tid in proc::threads(*pid) {
                 if self.before.len() >= BEFORE_MAX {
                     return;
                 }
-                if let Some(charges) = self.charges(pid, tid) {
+                if let Some(charges) = self.charges(*pid, tid) {
                     self.before.insert(tid, charges);
                 }
             }
         }
+    }
+
+    /// Watches processes that joined the subject; what they were charged before is left out.
+    pub fn join(&mut self, processes: &[u32]) {
+        self.members.adopt(processes);
+        self.note_charges(processes);
     }
 
     /// Notes processes that another reader saw below the tree, so that they stay in it when their

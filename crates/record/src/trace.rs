@@ -24,6 +24,7 @@ mod thread_series;
 mod threads;
 mod totals;
 
+use crate::collect::LimitedPaths;
 use crate::collect::TreeTotals;
 use crate::registry::{Registry, Row};
 use block_series::BlockSeries;
@@ -270,6 +271,21 @@ impl Tracer {
     pub fn restart_who(&mut self) {
         if let Source::InKernel(programs) = &mut self.source {
             programs.restart_who();
+        }
+    }
+
+    /// Names the group of a process by the one that has a limit, where it is in several.
+    pub(crate) fn name_groups_by(&mut self, limited: LimitedPaths) {
+        if let Source::InKernel(programs) = &mut self.source {
+            programs.name_groups_by(limited);
+        }
+    }
+
+    /// Watches these processes too, from now on. Their later children follow them.
+    pub fn adopt(&mut self, processes: &[u32]) {
+        match &mut self.source {
+            Source::InKernel(programs) => programs.adopt(processes),
+            Source::Ring(rings) => rings.adopt(processes),
         }
     }
 

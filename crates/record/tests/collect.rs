@@ -69,7 +69,7 @@ impl Watched {
 }
 
 fn of_process(number: u32) -> Scope {
-    Scope { processes: vec![number], group: None }
+    Scope { processes: vec![number], ..Scope::default() }
 }
 
 const DISKSTATS: &str = "\
@@ -372,7 +372,7 @@ fn a_mixed_host_has_the_best_of_both() {
         .file(&format!("{own}/io.pressure"), IO_PRESSURE)
         .file(&format!("{own}/cpu.stat"), "usage_usec 5\nuser_usec 3\nsystem_usec 2\n")
         .file(&format!("{own}/cgroup.procs"), "7\n");
-    let scope = Scope { processes: Vec::new(), group: Some(PathBuf::from(own)) };
+    let scope = Scope { group: Some(PathBuf::from(own)), ..Scope::default() };
     for scope in [of_process(7), scope] {
         let watched = Watched::fake(&root, &scope);
         assert_eq!(watched.value("group0.memory.limit_bytes"), Some(1_048_576));
@@ -507,7 +507,7 @@ fn a_group_that_is_removed_is_absent_from_then_on() {
         Ok(group) => group,
         Err(need) => return testkit::skip(need),
     };
-    let scope = Scope { processes: Vec::new(), group: Some(group.path().to_owned()) };
+    let scope = Scope { group: Some(group.path().to_owned()), ..Scope::default() };
     let mut watched = Watched::open(&Root::system(), &scope);
     assert_eq!(watched.value("group0.memory.limit_bytes"), Some(64 << 20));
     assert!(watched.value("group0.memory.usage_bytes").is_some());

@@ -5,6 +5,7 @@
 //! the span of each claim by the first counter of its evidence that grew.
 
 use super::View;
+use super::view::begins_at_zero;
 use model::Evidence;
 use model::explanation::{Explanation, Interval};
 use model::recording::{Series, SeriesKind};
@@ -66,7 +67,7 @@ fn growths(view: &View, series: &Series) -> Vec<Growth> {
         view.at_ns(sample).unwrap_or(view.to_ns()).clamp(view.from_ns(), view.to_ns())
     };
     let mut before = series.at(first);
-    if before.is_none() && series.schema.name.starts_with("trace.") {
+    if before.is_none() && begins_at_zero(&series.schema.name) {
         // The recorder's own sums begin at 0, whenever they first appear.
         before = Some(0);
     }

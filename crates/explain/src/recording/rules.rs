@@ -23,6 +23,7 @@ mod dirty_throttle;
 mod first_touch;
 mod io_limit;
 mod kernel_work;
+mod limited;
 mod limits;
 mod lock_contention;
 mod memory_backed_lazily;

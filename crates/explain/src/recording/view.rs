@@ -4,8 +4,14 @@
 use super::who::sums::{ProcessSum, process_sums};
 use model::Evidence;
 use model::explanation::Interval;
-use model::recording::{Facts, Recording, Series, Subject, Task, Usage};
+use model::recording::{Facts, LIMITED, Recording, Series, Subject, Task, Usage};
 use std::collections::HashMap;
+
+/// Whether a counter of this name counts from 0 when it first appears: sums of events, and counts
+/// of limited groups.
+pub(super) fn begins_at_zero(name: &str) -> bool {
+    name.starts_with("trace.") || name.starts_with(LIMITED)
+}
 
 /// A part of a recording, in nanoseconds since its start; `None` is its own end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -169,10 +175,13 @@ impl<'a> View<'a> {
     /// How much a counter grew; `None` where it was not recorded.
     #[must_use]
     pub fn growth(&self, name: &str) -> Option<u64> {
+        if name.starts_with(LIMITED) {
+            return self.sum(name);
+        }
         self.series(name)?.growth(self.first, self.last)
     }
 
-    /// How much a sum grew that the recorder itself keeps, from 0 on (`trace.*`): what it
+    /// How much a sum grew that the recorder itself keeps, from 0 on (`begins_at_zero`): what it
     /// has when it first appears is growth too. `None` where it was not recorded.
     #[must_use]
     pub fn sum(&self, name: &str) -> Option<u64> {
@@ -211,8 +220,8 @@ impl<'a> View<'a> {
 
     /// The sum of what they grew; `None` where none of them is there.
     pub(super) fn growth_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
-        let grown = self.between(prefix, suffix);
-        grown.filter_map(|s| s.growth(self.first, self.last)).reduce(u64::saturating_add)
+        let names = self.names_between(prefix, suffix).into_iter();
+        names.filter_map(|name| self.growth(name)).reduce(u64::saturating_add)
     }
 
     /// A counter's growth as evidence.

@@ -19,7 +19,7 @@ pub mod sums;
 mod totals;
 mod usage;
 
-use super::View;
+use super::{View, limited};
 use actors::ActorView;
 use model::explanation::{Cause, Explanation, Interval};
 use model::recording::Subject;
@@ -56,7 +56,9 @@ fn name_actors_of(view: &View, has_several: bool, cause: &mut Cause) {
     // Of a command that is one process the actor is known.
     if has_several {
         let burst = cause.span.and_then(|span| burst(view, span));
-        let actor_view = ActorView { view, meanwhile: burst.as_ref().unwrap_or(view) };
+        let groups = limited::paths_in(view, &cause.finding.evidence);
+        let meanwhile = burst.as_ref().unwrap_or(view);
+        let actor_view = ActorView { view, meanwhile, groups: &groups };
         let found = actors::find(&actor_view, roles);
         cause.actors = found.to_actors(names(view));
         sentences.push(sentence::of_actors(&found, &actor_view, names(view)));

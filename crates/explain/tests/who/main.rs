@@ -5,6 +5,7 @@
 
 mod builder;
 mod caches;
+mod limits;
 mod processors;
 
 mod usage;

@@ -176,6 +176,7 @@ pub struct Facts {
     /// What could be seen, by name: `delay_accounting` (the kernel counts block I/O waits),
     /// `exits` (the kernel tells of every thread that ends), `events.sched`,
     /// `events.block`, `events.vmscan`, `events.writeback`, `events.faults`,
+    /// `group_limits` (control groups of the machine that have a limit),
     /// `other_users` (the I/O of processes of others), `realtime`, `locked`, `own_group`,
     /// `marks`.
     pub sights: BTreeMap<String, SourceState>,

@@ -4,6 +4,7 @@
 //! `thread` has what the thread does. A fault of the recording ends the sampling and nothing else:
 //! the thread then only waits until the caller asks for the recording.
 
+mod joiners;
 mod recorder;
 mod thread;
 mod whole_microseconds;

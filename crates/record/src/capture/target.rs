@@ -61,7 +61,7 @@ pub(super) fn find(target: &Target) -> Result<FoundTarget> {
         Target::Machine => Ok(FoundTarget {
             subject: Subject::Machine,
             watched: Watched {
-                scope: Scope::default(),
+                scope: Scope { limited_groups: true, ..Scope::default() },
                 tree: Some(TaskScope::default()),
                 traced: Some(Vec::new()),
             },
@@ -97,7 +97,7 @@ fn process(root: &Root, pid: u32) -> Result<FoundTarget> {
     Ok(FoundTarget {
         subject: Subject::Process { pid, argv },
         watched: Watched {
-            scope: Scope { processes: vec![pid], group: None },
+            scope: Scope { processes: vec![pid], ..Scope::default() },
             tree: Some(TaskScope { processes: vec![pid], reaper: None }),
             traced: Some(vec![pid]),
         },
@@ -139,7 +139,7 @@ fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> FoundT
     FoundTarget {
         subject: Subject::Group { path, unit },
         watched: Watched {
-            scope: Scope { processes: Vec::new(), group: Some(directory.clone()) },
+            scope: Scope { group: Some(directory.clone()), ..Scope::default() },
             // An empty list would mean all processes.
             tree: processes.clone().map(|processes| TaskScope { processes, reaper: None }),
             traced: processes,

@@ -5,7 +5,9 @@
 use super::keyed::{Keyed, Single, keyed};
 use super::table::{AbsentWhen, Column, LineTable, Shape};
 use super::{Source, Tier};
+use crate::registry::{Registry, Row};
 use machine::Root;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Open sources with their rates.
@@ -19,6 +21,27 @@ pub(super) struct GroupFiles<'a> {
     /// Whether this is a parent group, which is read once a second.
     pub parent: bool,
     pub sources: &'a mut TieredSources,
+    /// Where counters begin, if not at what they have now.
+    pub first: Option<FirstTexts<'a>>,
+}
+
+/// What the files of a group said when it was first looked at.
+pub(super) struct FirstTexts<'a> {
+    /// The texts by file; a file that is not among them is read now.
+    pub texts: &'a HashMap<&'static str, Vec<u8>>,
+    pub registry: &'a mut Registry,
+    /// Takes the values.
+    pub base: &'a mut Row,
+}
+
+impl FirstTexts<'_> {
+    fn read(&mut self, table: &mut LineTable<impl Shape>) {
+        let file = table.source().rsplit('/').next().unwrap_or_default();
+        match self.texts.get(file) {
+            Some(text) => table.read_text(text, self.registry, self.base),
+            None => table.read_into(self.registry, self.base),
+        }
+    }
 }
 
 impl GroupFiles<'_> {
@@ -38,8 +61,11 @@ impl GroupFiles<'_> {
         self.keep_in(Tier::Slow, table)
     }
 
-    fn keep_in(&mut self, tier: Tier, table: Option<LineTable<impl Shape + 'static>>) -> bool {
+    fn keep_in(&mut self, tier: Tier, mut table: Option<LineTable<impl Shape + 'static>>) -> bool {
         let found = table.is_some();
+        if let (Some(first), Some(table)) = (&mut self.first, &mut table) {
+            first.read(table);
+        }
         let boxed = table.map(|table| Box::new(table) as Box<dyn Source>);
         self.sources.extend(boxed.map(|source| (tier, source)));
         found

@@ -14,7 +14,7 @@ use super::keyed::Single;
 use super::table::{Column, LineTable};
 use super::{Scope, pressure};
 use machine::Root;
-use machine::cgroup::{CgroupVersion, Controller, Group, GroupPlace, locate};
+use machine::cgroup::{CgroupVersion, Controller, Group, GroupPlace, LimitKind, locate};
 use machine::mounts::{self, Mount};
 use model::recording::GroupFacts;
 use std::path::Path;
@@ -157,6 +157,7 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
             directory: &group.directory,
             parent,
             sources: &mut *sources,
+            first: None,
         });
     };
     if let Some((version, group)) = &level.memory {
@@ -202,6 +203,57 @@ fn memory(files: &mut GroupFiles<'_>, version: CgroupVersion) {
             files.keep(files.lines("memory.stat", memory_stat));
         }
     }
+}
+
+/// Opens what belongs to one limit of a group that is not the subject's: the limit, what it counts,
+/// and how much of it is used.
+pub(super) fn open_limited(files: &mut GroupFiles<'_>, version: CgroupVersion, kind: LimitKind) {
+    match (version, kind) {
+        (CgroupVersion::V1, LimitKind::Memory) => {
+            files.keep(files.level("memory.usage_in_bytes", "memory.usage_bytes", "bytes"));
+            files.keep_slow(files.level("memory.limit_in_bytes", "memory.limit_bytes", "bytes"));
+            files.keep(files.count("memory.failcnt", "memory.failcnt", "count"));
+            files.keep(files.lines("memory.oom_control", memory_events));
+        }
+        (CgroupVersion::V2, LimitKind::Memory) => {
+            files.keep(files.level("memory.current", "memory.usage_bytes", "bytes"));
+            files.keep_slow(files.level("memory.max", "memory.limit_bytes", "bytes"));
+            files.keep_slow(files.level("memory.high", "memory.high_bytes", "bytes"));
+            // A process that is killed for this limit may be in a group below.
+            let has_local = files.keep(files.lines("memory.events.local", own_memory_events));
+            let events = if has_local { killed_below } else { memory_events };
+            files.keep(files.lines("memory.events", events));
+        }
+        (_, LimitKind::Cpu) => cpu(files, version),
+        (_, LimitKind::Io) => group_io::open(files, version),
+        (_, LimitKind::Pids) => {
+            files.keep_slow(files.level("pids.max", "pids.limit", "count"));
+            files.keep(files.level("pids.current", "pids.current", "count"));
+            files.keep(files.lines("pids.events", refused_forks));
+        }
+    }
+    let resource = match kind {
+        LimitKind::Memory => "memory",
+        LimitKind::Cpu => "cpu",
+        LimitKind::Io => "io",
+        LimitKind::Pids => return,
+    };
+    let prefix = format!("{}.pressure.{resource}", files.prefix);
+    let path = files.path(&format!("{resource}.pressure"));
+    files.keep(pressure::file(files.root, path, prefix));
+}
+
+fn own_memory_events(prefix: &str, key: &str) -> Vec<Column> {
+    if key == "oom_kill" { Vec::new() } else { memory_events(prefix, key) }
+}
+
+fn killed_below(prefix: &str, key: &str) -> Vec<Column> {
+    if key == "oom_kill" { memory_events(prefix, key) } else { Vec::new() }
+}
+
+fn refused_forks(prefix: &str, key: &str) -> Vec<Column> {
+    let column = Column::counter(0, format!("{prefix}.pids.refused"), "count", 1);
+    Vec::from_iter((key == "max").then_some(column))
 }
 
 fn memory_events(prefix: &str, key: &str) -> Vec<Column> {

@@ -163,6 +163,26 @@ impl<S: Shape> LineTable<S> {
         })
     }
 
+    /// The path of the file.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Puts the numbers of an earlier text of the file into `row`, which is not the one that
+    /// readings go to.
+    pub fn read_text(&mut self, text: &[u8], registry: &mut Registry, row: &mut Row) {
+        if !follow(&self.lines, text, row) {
+            self.lines = plan(&self.shape, &self.source, text, registry);
+            follow(&self.lines, text, row);
+        }
+    }
+
+    /// The same with the text of this moment.
+    pub fn read_into(&mut self, registry: &mut Registry, row: &mut Row) {
+        let text = self.reader.short_lines().map(<[u8]>::to_vec).unwrap_or_default();
+        self.read_text(&text, registry, row);
+    }
+
     /// Reads the file into `row`, always the same one; what changed, where the plan had to be
     /// made anew.
     pub fn read(&mut self, registry: &mut Registry, row: &mut Row) -> Option<Change> {

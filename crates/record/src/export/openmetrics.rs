@@ -6,7 +6,7 @@
 
 use super::{Cursor, Exporter, decimal, finish};
 use crate::Result;
-use model::recording::{Recording, Schema, SeriesKind};
+use model::recording::{Recording, Schema, SeriesKind, limited_group, path_in_source};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -118,6 +118,11 @@ fn named(schema: &Schema) -> Name {
         (_, Some(level), _) => {
             let rest = [&["group"], &words[1..]].concat();
             (rest, Some(("level", level.to_owned())))
+        }
+        _ if let Some((number, _)) = limited_group(&schema.name) => {
+            let path = path_in_source(&schema.source);
+            let group = path.map_or_else(|| number.to_string(), str::to_owned);
+            ([&["limited_group"], &words[1..]].concat(), Some(("group", group)))
         }
         (_, _, Some(number)) if words[0] == "stat" && is_number(number) => {
             let rest = [&["stat", "each_cpu"], &words[2..]].concat();

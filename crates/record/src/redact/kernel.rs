@@ -81,6 +81,11 @@ pub(super) fn path(word: &str, mut replace_group: impl FnMut(&mut String)) -> Op
         None if HIERARCHIES.contains(below) => return Some(word.to_owned()),
         _ => ("", below),
     };
+    // A `.` component marks where the group's path begins.
+    let (border, rest) = match rest.strip_prefix("./") {
+        Some(rest) => ("/.", rest),
+        None => ("", rest),
+    };
     let (group, file) = match rest.rsplit_once('/') {
         Some((group, file)) if is_file(file) => (group, file),
         None if is_file(rest) => ("", rest),
@@ -90,7 +95,7 @@ pub(super) fn path(word: &str, mut replace_group: impl FnMut(&mut String)) -> Op
     if !group.is_empty() {
         let mut group = format!("/{group}");
         replace_group(&mut group);
-        path = path.trim_end_matches('/').to_owned() + &group;
+        path = path.trim_end_matches('/').to_owned() + border + &group;
     }
     if !file.is_empty() {
         path = format!("{}/{file}", path.trim_end_matches('/'));

@@ -23,6 +23,7 @@ use super::reducer::TraceSums;
 use super::sources::online;
 use super::stack::FunctionTable;
 use super::{Family, sources};
+use crate::collect::LimitedPaths;
 use crate::collect::TreeTotals;
 use files::Files;
 use machine::Root;
@@ -300,6 +301,22 @@ impl InKernel {
         }
         processes.write(is_second, caller_ns, &mut who);
         Some(who)
+    }
+
+    /// Adds processes to the subject: the next walk gives their threads storage.
+    pub fn adopt(&mut self, processes: &[u32]) {
+        for process in processes {
+            // A full set watches no more.
+            let _ = self.maps.members.insert(*process);
+        }
+        self.next_walk_ns = 0;
+    }
+
+    /// Names the groups of processes by those that have a limit.
+    pub fn name_groups_by(&mut self, limited: LimitedPaths) {
+        if let Some(processes) = &mut self.processes {
+            processes.name_groups_by(limited);
+        }
     }
 
     /// Forgets what processes and files did until now: the recording begins here.

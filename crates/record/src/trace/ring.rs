@@ -119,6 +119,15 @@ impl RingTracer {
         self.pending.push(Event { time_ns: self.opened_ns, what: EventKind::Start });
     }
 
+    /// Adds processes to the subject: their threads are looked up now.
+    pub fn adopt(&mut self, processes: &[u32]) {
+        let processes: HashSet<u32> = processes.iter().copied().collect();
+        for process in &processes {
+            self.threads.expect(*process);
+        }
+        scan::threads(Some(&processes), self.table, &mut self.pending);
+    }
+
     /// The sums of the subject's threads.
     pub fn threads(&self) -> ThreadSums {
         self.threads.sums()

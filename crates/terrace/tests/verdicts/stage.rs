@@ -3,6 +3,7 @@
 
 mod cold_starts;
 mod memory_scenes;
+mod processor_scenes;
 mod scenes;
 
 use crate::busy::Processors;
@@ -162,6 +163,7 @@ pub mod make {
 
     pub use super::cold_starts::{browser_starts, git_status_cold};
     pub use super::memory_scenes::{analytics_touches, backup_evicts, leak_swaps};
+    pub use super::processor_scenes::{compile_jobs, cron_among_idle, quota_turns};
     pub use super::scenes::fork_storm;
 
     pub(super) const MIB: u64 = 1 << 20;
@@ -429,13 +431,18 @@ pub mod make {
 
     /// Real compilers, started by a real `make`, on sources that are made here.
     pub(super) fn compilation() -> Result<(TempDir, Vec<String>), String> {
+        compilation_of(8)
+    }
+
+    /// The same with so many sources.
+    pub(super) fn compilation_of(parts: usize) -> Result<(TempDir, Vec<String>), String> {
         let directory = TempDir::new();
         for program in ["make", "cc"] {
             if Command::new(program).arg("--version").output().is_err() {
                 return Err(format!("the program {program}"));
             }
         }
-        let names: Vec<String> = (0..8).map(|number| format!("part{number}")).collect();
+        let names: Vec<String> = (0..parts).map(|number| format!("part{number}")).collect();
         for name in &names {
             let functions: String = (0..400)
                 .map(|number| format!("int {name}_{number}(int a, int b) {{ int s = b; for (int i = 0; i < a; i++) s += (i * {number}) ^ (s >> 3); return s; }}\n"))

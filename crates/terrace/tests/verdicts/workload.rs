@@ -35,6 +35,13 @@ pub fn run(words: &[String]) -> ExitCode {
         ["leak", mib] => leak(number(mib)),
         ["analyse", mib, rounds] => (0..number(rounds)).for_each(|_| touch_memory(number(mib))),
         ["answer"] => answer(),
+        ["bursts", delay_ms, times, millions, pause_ms] => {
+            bursts(number(delay_ms), number(times), number(millions), number(pause_ms));
+        }
+        ["service", pause_ms, thousands] => service(number(pause_ms), number(thousands)),
+        ["report", directory, threads, millions] => {
+            report(Path::new(directory), number(threads), number(millions));
+        }
         ["files", tree, count, bytes] => files(Path::new(tree), number(count), number(bytes)),
         ["install", tree, count] => install(Path::new(tree), number(count)),
         ["mappings", threads, rounds] => mappings(number(threads), number(rounds)),
@@ -258,6 +265,51 @@ fn answer() {
     while is_wanted(parent) {
         (0..1_000).for_each(|step| state = std::hint::black_box(state ^ step));
         std::thread::sleep(THINK_TIME);
+    }
+}
+
+/// Work in bursts, with pauses between them.
+fn bursts(delay_ms: usize, times: usize, millions: usize, pause_ms: usize) {
+    std::thread::sleep(Duration::from_millis(delay_ms as u64));
+    for _ in 0..times {
+        spin(millions as u64);
+        std::thread::sleep(Duration::from_millis(pause_ms as u64));
+    }
+}
+
+/// Answers requests: little work after each pause, until it is killed or its parent is gone.
+fn service(pause_ms: usize, thousands: usize) {
+    let parent = std::os::unix::process::parent_id();
+    report_ready();
+    while is_wanted(parent) {
+        std::thread::sleep(Duration::from_millis(pause_ms as u64));
+        let mut state = 1u64;
+        for step in 0..thousands as u64 * 1_000 {
+            state = std::hint::black_box(state.wrapping_mul(6_364_136_223_846_793_005) ^ step);
+        }
+        std::hint::black_box(state);
+    }
+}
+
+/// Threads that compute, and write down and read again what they computed.
+fn report(directory: &Path, threads: usize, millions: usize) {
+    std::fs::create_dir_all(directory).unwrap();
+    let workers: Vec<_> = (0..threads)
+        .map(|number| {
+            let path = directory.join(format!("part{number}"));
+            std::thread::spawn(move || {
+                let mut page = vec![0; MIB];
+                for _ in 0..4 {
+                    spin(millions as u64 / 4);
+                    Random(number as u64).fill(&mut page);
+                    std::fs::write(&path, &page).unwrap();
+                    assert_eq!(std::fs::read(&path).unwrap().len(), MIB);
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
     }
 }
 

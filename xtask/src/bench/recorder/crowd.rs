@@ -14,6 +14,7 @@ use crate::bench::record::{Series, Target};
 use crate::bench::turns::{self, Turn};
 use crate::error::Error;
 use crate::process::Running;
+use testkit::Cgroup;
 
 const SETTLE: Duration = Duration::from_secs(3);
 const WINDOW: Duration = Duration::from_secs(15);
@@ -28,12 +29,53 @@ const CROWDS: &[(&str, &[&str], f64)] = &[
     ("20,000 threads", &["20", "0", "0", "1000"], 3.0),
 ];
 
+/// Control groups with limits, half of memory and half of processor time; so many of the latter
+/// have a process that is stopped by it all the time.
+const GROUPS: usize = 1_000;
+const STOPPED_GROUPS: usize = 20;
+/// Their quota in each period of 100 ms: all of them together leave most of a processor idle.
+const QUOTA_US: u64 = 2_000;
+
 /// Measures our recorder and the peers beside each crowd.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     for (label, words, most) in CROWDS {
         beside(session, label, words, *most)?;
     }
+    beside_groups(session)
+}
+
+/// The same beside groups with limits, where this machine lets us make them.
+fn beside_groups(session: &mut Session) -> Result<(), Error> {
+    let label = "1,000 groups with limits, 20 of them stopped";
+    let groups = match groups() {
+        Ok(groups) => groups,
+        Err(need) => {
+            session.record.notes.push(format!("{label}: needs {need}"));
+            return Ok(());
+        }
+    };
+    let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
+    let member = |group: &Cgroup| {
+        let mut command = group.command(&own);
+        command.args(["crowd-member", "works", "0"]);
+        Running::silent(command).map_err(|error| Error::Failed(error.to_string()))
+    };
+    let stopped = groups.iter().take(STOPPED_GROUPS);
+    let members = stopped.map(member).collect::<Result<Vec<Running>, Error>>()?;
+    beside(session, label, &["1", "0", "0", "0"], 3.0)?;
+    drop(members);
     Ok(())
+}
+
+fn groups() -> Result<Vec<Cgroup>, String> {
+    let make = |number: usize| {
+        if number < GROUPS / 2 {
+            Cgroup::v1_cpu(QUOTA_US, 100_000)
+        } else {
+            Cgroup::v1_memory(64 << 20)
+        }
+    };
+    (0..GROUPS).map(make).collect()
 }
 
 fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Result<(), Error> {
@@ -113,6 +155,11 @@ pub(crate) fn member(kind: &str, threads: u64) -> Result<(), Error> {
         loop {
             // What it starts does nothing; that it starts and ends is the work.
             let _ = Command::new("/bin/true").status();
+        }
+    }
+    if kind == "works" {
+        loop {
+            std::hint::spin_loop();
         }
     }
     if kind != "busy" {

@@ -68,6 +68,7 @@ pub(super) fn of_machine(view: &View, sources: &Sources, bar: &FilledBar) -> Vec
     }
     events::memory(&mut parts);
     counted::refault(&mut parts);
+    counted::cpu_limits(&mut parts);
     longest_first(parts.parts)
 }
 
@@ -98,13 +99,15 @@ impl Parts<'_> {
         if self.parts.iter().any(|known| known.name == *name) {
             return;
         }
+        let machine = super::source::is_machine(self.view);
         let (within, held_ns) = match self.slice(*within) {
             Some(ns) => (*within, ns),
+            // Only its wall bar has one.
+            None if machine && *within == TimeSlice::Queue => (*within, u64::MAX),
             None => (TimeSlice::Unexplained, self.slice(TimeSlice::Unexplained).unwrap_or(0)),
         };
         // The machine's slices are processor time, its waits thread time: they share no
         // whole, so nothing bounds one by the other.
-        let machine = super::source::is_machine(self.view);
         let bound_ns = match () {
             () if machine && within != TimeSlice::Run => u64::MAX,
             () if ELAPSED.iter().any(|of| *name == *of) => self.threads.whole_ns,

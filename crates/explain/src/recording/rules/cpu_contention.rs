@@ -5,6 +5,7 @@
 
 use super::{RunVerdict, RunView};
 use crate::recording::accounting::PROCESSORS_RUN;
+use crate::recording::limited::are_processors_busy;
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::explanation::{Cause, TimeSlice};
@@ -14,12 +15,9 @@ use model::{Evidence, Finding, Grade};
 /// half of it could have been run instead.
 const OTHERS_SHARE: f64 = 0.5;
 
-/// The processors of a whole machine are what its threads waited for only if they worked for this
-/// share of the time. Picked: a quota holds threads in the queue of processors that are idle.
-const BUSY_SHARE: f64 = 0.75;
-
-/// And only if threads waited for this share of what they ran. Picked: a machine that is used well
-/// always has a few that wait for a moment.
+/// The processors of a whole machine are what its threads waited for only if they were busy, and if
+/// threads waited for this share of what they ran. Picked: a machine that is used well always has a
+/// few that wait for a moment.
 const QUEUED_SHARE: f64 = 0.25;
 
 /// What all threads of a machine waited, by events, else by the scheduler's own sums.
@@ -100,7 +98,8 @@ fn of_machine(run: &RunView) -> RunVerdict {
     let (ns, name) = known.ok_or(NoFinding::Nothing)?;
     let measured = Evidence::time("ready and not run", ns, run.source(name)).seen_in([name]);
     let ran = run.run_ns();
-    let is_busy = ran as f64 >= run.accounts.thread_ns as f64 * BUSY_SHARE;
+    let ns = ns.saturating_sub(super::cpu_limit::stopped_on_machine(run));
+    let is_busy = are_processors_busy(run);
     if !run.hurts(ns) || !is_busy || (ns as f64) < ran as f64 * QUEUED_SHARE {
         return clear(Some(measured));
     }

@@ -4,14 +4,16 @@
 //! the limit while the device itself was mostly idle, and threads waited. Limits of version 2
 //! (`io.max`) and of version 1 (`blkio.throttle.*`) look the same here.
 
+use super::limited::none_held;
 use super::limits::{MOST_LEVELS, group_path};
 use super::run_view::{part_of, ratio, series_of};
 use super::{RunVerdict, RunView};
+use crate::recording::limited::{self, LimitedGroup};
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
 use model::explanation::{Cause, TimePart};
-use model::recording::Series;
+use model::recording::{ProcessFigure as Figure, Series};
 use model::{Evidence, Finding, Grade};
 
 /// From this share of a limit on it is reached. Picked: the kernel lets through what a slice
@@ -28,7 +30,10 @@ const KINDS: [(&str, &str, bool); 4] = [
 
 /// One limit and what went through below it.
 struct Limited<'a> {
-    level: u32,
+    /// What the group's series begin with: `group0`, `limited7`.
+    base: String,
+    /// The group in words.
+    group: String,
     device: &'a str,
     is_write: bool,
     in_bytes: bool,
@@ -51,14 +56,19 @@ impl Limited<'_> {
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
+    if run.is_machine() {
+        return of_machine(run);
+    }
     let has_traffic = run.starting_with("group").any(|series| series.schema.name.contains(".io."));
     if !has_traffic {
         return Err(NoFinding::Nothing);
     }
-    let all: Vec<Limited> = (0..MOST_LEVELS).flat_map(|level| limits(run, level)).collect();
-    let nearest =
-        all.iter().max_by(|a, b| (a.share() >= NEAR, a.ns).cmp(&(b.share() >= NEAR, b.ns)));
-    let Some(worst) = nearest else {
+    let of_level = |level: u32| {
+        let group = group_path(run, level, &["io", "unified"]);
+        limits(run, &format!("group{level}"), &group, |is_write| waited(run, is_write))
+    };
+    let all: Vec<Limited> = (0..MOST_LEVELS).flat_map(of_level).collect();
+    let Some(worst) = nearest(&all) else {
         return clear(Some(Evidence::new("limits", 0.0, "count", "io.max")));
     };
     if worst.share() < NEAR || !run.hurts(worst.ns) {
@@ -68,9 +78,37 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     cause(run, worst)
 }
 
+/// The limit that held back longest, else the one that was nearest to it.
+fn nearest<'l, 'a>(all: &'l [Limited<'a>]) -> Option<&'l Limited<'a>> {
+    all.iter().max_by(|a, b| (a.share() >= NEAR, a.ns).cmp(&(b.share() >= NEAR, b.ns)))
+}
+
+/// Of the whole machine: the group that was held back longest. What its processes waited for block
+/// I/O is shared between reads and writes by their bytes.
+fn of_machine(run: &RunView) -> RunVerdict {
+    let of_group = |group: LimitedGroup| {
+        let used = |figure| group.used(run, figure).unwrap_or(0);
+        let (read, written) = (used(Figure::ReadBytes), used(Figure::WrittenBytes));
+        let all = read.saturating_add(written) as f64;
+        let waited = |is_write: bool| {
+            let moved = if is_write { written } else { read };
+            part_of(used(Figure::BlockWait), ratio(moved as f64, all))
+        };
+        limits(run, group.prefix(), &group.name(), waited)
+    };
+    let all: Vec<Limited> = limited::groups(run).into_iter().flat_map(of_group).collect();
+    match nearest(&all) {
+        Some(worst) if worst.share() >= NEAR && run.hurts(worst.ns) => cause(run, worst),
+        Some(worst) if worst.share() >= NEAR && run.recording().who.is_empty() => {
+            Err("how long processes waited at a group's I/O limit is not known".into())
+        }
+        _ => none_held(run),
+    }
+}
+
 fn cause(run: &RunView, worst: &Limited) -> RunVerdict {
     let verb = if worst.is_write { "wrote" } else { "read" };
-    let group = group_path(run, worst.level, &["io", "unified"]);
+    let group = &worst.group;
     let claim = format!(
         "Held back for {} by an I/O limit of {} on {} for {group}: it {verb} {}, the device was \
          mostly idle",
@@ -80,7 +118,7 @@ fn cause(run: &RunView, worst: &Limited) -> RunVerdict {
         worst.description(worst.reached),
     );
     let mut evidence = worst.evidence.clone();
-    let pressure = format!("group{}.pressure.io.some_ns", worst.level);
+    let pressure = format!("{}.pressure.io.some_ns", worst.base);
     evidence.extend(run.grown(&pressure));
     let finding = Finding::new(Grade::Inferred, claim, evidence).remedy(
         "Have the limit raised (io.max of the group, or blkio.throttle.* of version 1), or \
@@ -89,9 +127,15 @@ fn cause(run: &RunView, worst: &Limited) -> RunVerdict {
     Ok(Cause::new(Some(worst.ns), finding))
 }
 
-/// The limits of the group of this level.
-fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
-    let prefix = format!("group{level}.io.");
+/// The limits of the group whose series begin with `base`, and what its threads waited for reads
+/// or writes.
+fn limits<'a>(
+    run: &RunView<'a>,
+    base: &str,
+    group: &str,
+    waited: impl Fn(bool) -> u64,
+) -> Vec<Limited<'a>> {
+    let prefix = format!("{base}.io.");
     let series = run.starting_with(&prefix);
     let limits = series.filter_map(|series| {
         let name = series.schema.name.as_str();
@@ -111,9 +155,10 @@ fn limits<'a>(run: &RunView<'a>, level: u32) -> Vec<Limited<'a>> {
         evidence.extend(busy.map(|busy| {
             Evidence::new("device busy", busy, "ratio", "diskstats").seen_in([busy_ns(device)])
         }));
-        let waited = part_of(waited(run, is_write), device_share(run, traffic, of));
+        let waited = part_of(waited(is_write), device_share(run, traffic, of));
         Some(Limited {
-            level,
+            base: base.to_owned(),
+            group: group.to_owned(),
             device,
             is_write,
             in_bytes: *in_bytes,

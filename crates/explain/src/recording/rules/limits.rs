@@ -4,6 +4,7 @@
 //! high events) and the use was near it; either alone also happens by chance.
 
 use super::RunView;
+use crate::recording::limited::LimitedGroup;
 use model::{Bytes, Evidence};
 
 /// Levels that are looked at. Picked: deeper trees were not seen.
@@ -48,6 +49,11 @@ pub(super) fn reached(run: &RunView) -> Option<LimitHit> {
     (0..MOST_LEVELS).find_map(|level| reached_at(run, level))
 }
 
+/// The limit of a group of the machine, if it was reached.
+pub(super) fn reached_by(run: &RunView, group: &LimitedGroup) -> Option<LimitHit> {
+    reached_below(run, &group.series("memory"), || group.name())
+}
+
 /// The number that clears: how often the own group's limit was reached.
 pub(super) fn counted(run: &RunView) -> Option<Evidence> {
     (0..MOST_LEVELS).flat_map(names).find_map(|name| run.grown(&name))
@@ -78,15 +84,23 @@ fn short(path: &str) -> String {
 }
 
 fn names(level: u32) -> [String; 3] {
-    let base = format!("group{level}.memory");
+    names_below(&format!("group{level}.memory"))
+}
+
+fn names_below(base: &str) -> [String; 3] {
     [format!("{base}.failcnt"), format!("{base}.events.max"), format!("{base}.events.high")]
 }
 
 fn reached_at(run: &RunView, level: u32) -> Option<LimitHit> {
-    let counters = names(level);
+    let base = format!("group{level}.memory");
+    reached_below(run, &base, || group_path(run, level, &["memory", "unified"]))
+}
+
+/// The same of the group whose series begin with `base`.
+fn reached_below(run: &RunView, base: &str, group: impl Fn() -> String) -> Option<LimitHit> {
+    let counters = names_below(base);
     let names = counters.each_ref().map(String::as_str);
     let times = run.growth_of_all(&names).filter(|times| *times > 0)?;
-    let base = format!("group{level}.memory");
     let usage_name = format!("{base}.usage_bytes");
     let limit_of = |name: &str| {
         let name = format!("{base}.{name}");
@@ -108,7 +122,7 @@ fn reached_at(run: &RunView, level: u32) -> Option<LimitHit> {
     let limit_evidence = limit_name.as_ref().zip(limit);
     evidence.extend(limit_evidence.map(|(name, limit)| run.evidence(name, limit as f64)));
     Some(LimitHit {
-        group: group_path(run, level, &["memory", "unified"]),
+        group: group(),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
         times,
         evidence,

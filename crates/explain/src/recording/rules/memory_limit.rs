@@ -4,17 +4,20 @@
 //! memory and of reading swapped pages back; where most reads are of data that it evicted,
 //! those too. Reaching a limit costs nothing while clean cache can be dropped.
 
-use super::limits::{LimitHit, counted, reached};
+use super::limited::{HeldGroup, evidence, in_words, none_held, others};
+use super::limits::{LimitHit, counted, reached, reached_by};
 use super::refaults::refaults;
-use super::run_view::needs_events;
+use super::run_view::{needs_events, part_of, ratio};
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{RunVerdict, RunView};
-use crate::verdict::{NoFinding, clear_count};
+use crate::recording::limited::{self, LimitedGroup};
+use crate::verdict::{NoFinding, clear, clear_count};
 use crate::wording::{long_time, often};
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::recording::Ending;
-use model::{Evidence, Finding, Grade};
+use model::recording::{Ending, ProcessFigure as Figure};
+use model::{Bytes, Evidence, Finding, Grade};
+use std::cmp::Reverse;
 
 /// What the limit cost, by what had to be done.
 struct Price {
@@ -55,6 +58,9 @@ fn price(run: &RunView) -> Price {
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
+    if run.is_machine() {
+        return of_machine(run);
+    }
     if reached(run).is_none() {
         return clear_count(counted(run), "refusals");
     }
@@ -94,4 +100,57 @@ fn cheap(run: &RunView, price: &Price) -> RunVerdict {
     let lost = Evidence::time("lost at the memory limit", price.ns(), "events");
     let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];
     Err(NoFinding::Cleared(lost.seen_in(freeing.iter().flat_map(|part| run.part_series(*part)))))
+}
+
+/// Of the whole machine: every group that reached its limit, the dearest first.
+fn of_machine(run: &RunView) -> RunVerdict {
+    let mut held: Vec<HeldGroup> =
+        limited::groups(run).into_iter().filter_map(|group| held_group(run, group)).collect();
+    held.sort_by_key(|one| Reverse(one.ns));
+    if held.is_empty() {
+        return none_held(run);
+    }
+    let ns = held.iter().fold(0, |sum: u64, one| sum.saturating_add(one.ns));
+    if !run.hurts(ns) {
+        if held.iter().all(|one| one.is_timed) {
+            return clear(Some(Evidence::time("lost at memory limits", ns, "who")));
+        }
+        return Err("what it costs groups to be at their memory limit is not known".into());
+    }
+    let more = match others(run, "memory.hits") {
+        0 => 0,
+        _ => others(run, "groups"),
+    };
+    let claim = format!("Freed and read memory again at memory limits: {}", in_words(&held, more));
+    let finding = Finding::new(Grade::Inferred, claim, evidence(&held)).remedy(
+        "Raise the limit (memory.max of the group, or the container's memory limit), or let \
+         the program use less. Risk: that memory is then missing elsewhere.",
+    );
+    Ok(Cause::new(Some(ns), finding))
+}
+
+/// A group that reached its memory limit, and what that cost the processes in it: freeing memory,
+/// and their waits for what had been evicted or swapped, by its share of what they read. Where
+/// they were not watched, the kernel's count of stalls.
+fn held_group<'a>(run: &RunView<'a>, group: LimitedGroup<'a>) -> Option<HeldGroup<'a>> {
+    let hit = reached_by(run, &group)?;
+    let used = |figure| group.used(run, figure);
+    let by_processes = used(Figure::Reclaim).map(|freeing_ns| {
+        let of = |figure| used(figure).unwrap_or(0);
+        let again = of(Figure::Refaulted).saturating_add(of(Figure::SwappedIn));
+        let read = of(Figure::ReadBytes).max(again);
+        let waited = part_of(of(Figure::BlockWait), ratio(again as f64, read as f64));
+        freeing_ns.saturating_add(waited)
+    });
+    let stalled = group.growth(run, "pressure.memory.some_ns");
+    let known = by_processes.or(stalled);
+    let ns = known.unwrap_or(0);
+    let limit = hit.limit_bytes.map(|bytes| format!("limit {}, ", Bytes(bytes)));
+    let words = format!(
+        "{} ({}reached {})",
+        long_time(ns as f64),
+        limit.unwrap_or_default(),
+        often(hit.times)
+    );
+    Some(HeldGroup { group, ns, is_timed: known.is_some(), words, evidence: hit.evidence })
 }

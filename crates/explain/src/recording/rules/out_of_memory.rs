@@ -4,6 +4,7 @@
 
 use super::limits::group_path;
 use super::{RunVerdict, RunView};
+use crate::recording::limited;
 use crate::verdict::clear_count;
 use crate::wording::count;
 use model::explanation::Cause;
@@ -11,12 +12,17 @@ use model::recording::Ending;
 use model::{Evidence, Finding, Grade};
 
 const OF_GROUP: &str = "group0.memory.events.oom_kill";
+const KILLS: &str = "memory.events.oom_kill";
 const OF_MACHINE: &str = "vmstat.oom_kill";
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let outcome = run.recording().outcome.as_ref();
     let ending = outcome.map(|outcome| &outcome.ending);
     let mut evidence = run.all_grown(&[OF_GROUP, OF_MACHINE]);
+    if run.is_machine() {
+        let names = limited::groups(run).into_iter().map(|group| group.series(KILLS));
+        evidence.extend(names.filter_map(|name| run.grown(&name)).filter(|one| one.value > 0.0));
+    }
     let claim = match ending {
         Some(Ending::Killed { signal, out_of_memory: Some(limit) }) => {
             let signal = f64::from(*signal);
@@ -43,7 +49,17 @@ fn others_killed(run: &RunView) -> Option<String> {
     let grew = |name| run.growth(name).filter(|killed| *killed > 0);
     if run.is_machine() {
         let killed = grew(OF_MACHINE)?;
-        return Some(format!("The kernel killed {} for want of memory", processes(killed)));
+        let at_limit = limited::groups(run).into_iter().find_map(|group| {
+            let own = group.growth(run, KILLS).filter(|killed| *killed > 0)?;
+            Some((own, group.name()))
+        });
+        return Some(match at_limit {
+            Some((own, group)) if own >= killed => format!(
+                "The kernel killed {} in {group} for want of memory: it is at its own limit",
+                processes(killed)
+            ),
+            _ => format!("The kernel killed {} for want of memory", processes(killed)),
+        });
     }
     let killed = grew(OF_GROUP)?;
     Some(format!(

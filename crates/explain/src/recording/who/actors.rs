@@ -13,6 +13,7 @@ use super::roles::Roles;
 use super::sentence::Names;
 use super::totals;
 use crate::recording::View;
+use crate::recording::limited::processes_in;
 use crate::recording::rules::LEAST_SHARE;
 use model::Grade;
 use model::explanation::{Actor, ActorRole};
@@ -73,6 +74,8 @@ pub struct ActorView<'v, 'a> {
     pub view: &'v View<'a>,
     /// The part of it in which most of the finding happened.
     pub meanwhile: &'v View<'a>,
+    /// The paths of the control groups that it happened in; empty if that is not known.
+    pub groups: &'v [&'a str],
 }
 
 impl<'a> ActorView<'_, 'a> {
@@ -84,6 +87,9 @@ impl<'a> ActorView<'_, 'a> {
     fn used_meanwhile(&self, quantities: &[Quantity], is_own_resource: bool) -> Ranking<'a> {
         let of_subject = |quantity| totals::of_subject(self.meanwhile, quantity);
         let total = |quantity| {
+            if !self.groups.is_empty() {
+                return None;
+            }
             let own = of_subject(quantity);
             if is_own_resource {
                 own
@@ -91,25 +97,35 @@ impl<'a> ActorView<'_, 'a> {
                 own.max(totals::of_machine(self.meanwhile, quantity))
             }
         };
-        let sums = self.meanwhile.process_sums();
-        let each = quantities.iter().map(|quantity| Ranking::of(sums, *quantity, total(*quantity)));
+        let sums = processes_in(self.meanwhile.process_sums(), self.groups);
+        let each =
+            quantities.iter().map(|quantity| Ranking::of(&sums, *quantity, total(*quantity)));
         Ranking::of_all(each)
     }
 
     fn waited(&self, quantity: Quantity) -> Ranking<'a> {
+        let sums = processes_in(self.view.process_sums(), self.groups);
+        if !self.groups.is_empty() {
+            return Ranking::of(&sums, quantity, None);
+        }
         let own = totals::of_subject(self.view, quantity);
         let all = if self.has_outside() { None } else { totals::of_machine(self.view, quantity) };
-        Ranking::of(self.view.process_sums(), quantity, own.max(all))
+        Ranking::of(&sums, quantity, own.max(all))
     }
 }
 
 /// The actors of a finding with these roles.
 pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     let mut found = FoundActors::default();
-    let used = of.used_meanwhile(roles.culprit, roles.is_own_resource);
+    // Each of several groups used up a limit of its own: none of them made another wait.
+    let culprit = if of.groups.len() > 1 { &[] } else { roles.culprit };
+    let used = of.used_meanwhile(culprit, roles.is_own_resource);
     let (mut culprits, workers) = without_workers(of, clear(&used));
     let waited = roles.victim.map(|quantity| of.waited(quantity)).unwrap_or_default();
-    found.victims = victims(of, &waited, &culprits);
+    // Who used little beside the first and waited long is a victim.
+    let is_clear = |user: &&User| user.share >= CLEAR;
+    let clear_ones: Vec<User> = culprits.iter().filter(is_clear).cloned().collect();
+    found.victims = victims(of, &waited, &clear_ones);
     let named: f64 = used.users.iter().map(|user| user.share).sum();
     if of.has_outside() && used.total > 0 && 1.0 - named > CLEAR_GROUP {
         // Whoever did it is not in this recording.
@@ -156,12 +172,17 @@ fn clear<'a>(ranking: &Ranking<'a>) -> Vec<User<'a>> {
 /// Those whose wait is long enough to notice, and who did not cause it.
 fn victims<'a>(of: &ActorView<'_, 'a>, waited: &Ranking<'a>, culprits: &[User]) -> Vec<User<'a>> {
     let least_ns = (of.view.wall_ns() as f64 * LEAST_SHARE) as u64;
+    let people = || waited.users.iter().filter(|user| !user.is_kernel());
+    let is_culprit = |user: &User| culprits.iter().any(|culprit| culprit.overlaps(user));
+    // Culprits wait most, for each other: that makes the waits of the rest no shorter.
+    let by_culprits = people().filter(|user| is_culprit(user));
+    let own = by_culprits.fold(0, |sum: u64, user| sum.saturating_add(user.sum.value));
+    let rest = waited.total.saturating_sub(own).max(1) as f64;
     let is_noticed = |user: &User| {
         let is_long = user.quantity.unit() == "ns" && user.sum.value >= least_ns;
-        user.share >= CLEAR || (is_long && user.share >= WORTH_NAMING)
+        user.share >= CLEAR || (is_long && user.sum.value as f64 >= rest * WORTH_NAMING)
     };
-    let people = || waited.users.iter().filter(|user| !user.is_kernel());
-    let others = people().filter(|user| !culprits.iter().any(|culprit| culprit.overlaps(user)));
+    let others = people().filter(|user| !is_culprit(user));
     let noticed: Vec<User> =
         others.filter(|user| is_noticed(user)).take(MOST_NAMED).cloned().collect();
     if !noticed.is_empty() {

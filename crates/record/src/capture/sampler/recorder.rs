@@ -4,6 +4,7 @@
 //! Events are read last, so that their sums reach to the end of the sample. A recording that cannot
 //! be written any more stops; the command never notices.
 
+use super::joiners::Joiners;
 use super::whole_microseconds::WholeMicroseconds;
 use super::{Assignment, News, RecordingPurpose, Watched};
 use crate::capture::burst::Burst;
@@ -39,6 +40,8 @@ pub(super) struct Recorder<S> {
     collectors: Collectors,
     tracer: Option<Tracer>,
     listener: Option<Listener>,
+    /// Of a group: who joins it.
+    joiners: Option<Joiners>,
     /// Holds samples back and raises the rate, where that is wanted.
     pub burst: Option<Burst>,
     sink: S,
@@ -71,7 +74,7 @@ impl<S: RecordSink> Recorder<S> {
             // A thread that panicked has opened nothing.
             (loading.map(std::thread::ScopedJoinHandle::join), collectors)
         });
-        let tracer = match loaded {
+        let mut tracer = match loaded {
             Some(loaded) => loaded.ok().and_then(|loaded| {
                 let (tracer, sights) = loaded.register(&mut registry);
                 facts.sights.extend(sights);
@@ -87,6 +90,9 @@ impl<S: RecordSink> Recorder<S> {
         if tracer.as_ref().is_some_and(|tracer| tracer.totals().is_some()) {
             collectors.leave_tree_to_kernel();
         }
+        if let Some(tracer) = &mut tracer {
+            tracer.name_groups_by(collectors.limited_paths());
+        }
         let listener = open_listener(watched, &mut facts);
         if facts.sight("own_group").is_open()
             && let Some(own) = facts.groups.first_mut()
@@ -96,6 +102,10 @@ impl<S: RecordSink> Recorder<S> {
         prioritize_thread(*purpose, &mut facts);
         let processes = &watched.scope.processes;
         let burst = watch.burst.then(|| Burst::new(&root, processes, &mut registry));
+        let joiners = match (&watched.scope.group, &watched.traced) {
+            (Some(directory), Some(known)) => Some(Joiners::new(directory.clone(), known)),
+            _ => None,
+        };
         facts.started_unix_ns = watch.clock.now_ns();
         Ok(Self {
             sink: open(&facts)?,
@@ -105,6 +115,7 @@ impl<S: RecordSink> Recorder<S> {
             collectors,
             tracer,
             listener,
+            joiners,
             burst,
             facts,
             started_ns: 0,
@@ -139,6 +150,7 @@ impl<S: RecordSink> Recorder<S> {
 
     /// Takes a sample: reads all that is due, or everything, and hands the row on.
     pub fn sample(&mut self, tick: Tick, all: bool) {
+        self.watch_joiners();
         self.collectors.read(tick.at_ns, all, &mut self.registry, &mut self.row);
         if let Some(listener) = &mut self.listener {
             listener.read();
@@ -160,6 +172,20 @@ impl<S: RecordSink> Recorder<S> {
             self.span(&span);
         }
         self.write(tick);
+    }
+
+    /// Watches the processes that have joined the group.
+    fn watch_joiners(&mut self) {
+        let joined = self.joiners.as_mut().map(Joiners::new_members).unwrap_or_default();
+        if joined.is_empty() {
+            return;
+        }
+        if let Some(tracer) = &mut self.tracer {
+            tracer.adopt(&joined);
+        }
+        if let Some(listener) = &mut self.listener {
+            listener.join(&joined);
+        }
     }
 
     /// Hands the row on; a recording that cannot be written ends here.

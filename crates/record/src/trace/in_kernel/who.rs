@@ -6,6 +6,7 @@
 
 use super::objects::{FIGURES, ShortRecord, ThreadRecord};
 use super::program_name;
+use crate::collect::LimitedPaths;
 use model::recording::{Process, ProcessFigure, ProcessRow, Who};
 use std::collections::HashMap;
 
@@ -63,9 +64,15 @@ pub struct Processes {
     others: [u64; FIGURES],
     /// The clock of [`Process::started_ns`] less that of the rows; `None` while it is not known.
     boot_offset_ns: Option<u64>,
+    limited: LimitedPaths,
 }
 
 impl Processes {
+    /// Names the group of a process by the one that has a limit, where it is in several.
+    pub fn name_groups_by(&mut self, limited: LimitedPaths) {
+        self.limited = limited;
+    }
+
     /// Takes what a thread used.
     pub fn take(&mut self, record: &ThreadRecord, now_ns: u64) {
         let key = Key::Process(record.process);
@@ -241,7 +248,7 @@ impl Processes {
             known.identity.id = self.next_id;
             self.next_id += 1;
             let Known { identity, kernel_name, .. } = &mut *known;
-            identity.group = group_of(identity.pid, identity.parent);
+            identity.group = group_of(identity.pid, identity.parent, &self.limited);
             if !identity.is_many && !identity.is_kernel {
                 identity.name = program_name::of(identity.pid, kernel_name);
             }
@@ -345,32 +352,30 @@ fn add(figures: &mut [u64; FIGURES], more: &[u64; FIGURES]) {
     }
 }
 
-/// The control group of a process, or of its parent where it has ended: in version 2 where that
-/// names one, else the one by which memory is counted.
-fn group_of(pid: u32, parent: u32) -> String {
+/// The control group of a process, or of its parent where it has ended.
+fn group_of(pid: u32, parent: u32, limited: &LimitedPaths) -> String {
     let read = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();
     let text = if pid == 0 { None } else { read(pid) }.or_else(|| read(parent));
-    text.map_or_else(String::new, |text| group_in(&text).to_owned())
+    text.map_or_else(String::new, |text| group_in(&text, limited).to_owned())
 }
 
-fn group_in(text: &str) -> &str {
-    let mut best = "";
-    for line in text.lines() {
+/// Of the groups that a /proc/PID/cgroup names, one for each hierarchy: the first that has a limit,
+/// else that of version 2, else the one by which memory is counted, else any but the top.
+fn group_in<'a>(text: &'a str, limited: &LimitedPaths) -> &'a str {
+    let lines = text.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
-            continue;
-        };
-        let names = |name| controllers.split(',').any(|controller| controller == name);
-        let is_better =
-            path != "/" && (controllers.is_empty() || names("memory") || best.is_empty());
-        if is_better || best.is_empty() {
-            best = path;
-        }
-        if controllers.is_empty() && path != "/" {
-            return path;
-        }
-    }
-    best
+        Some((fields.next()?, fields.next()?))
+    });
+    let rank = |controllers: &str, path: &str| match () {
+        () if path == "/" => 0,
+        () if limited.contain(controllers, path) => 4,
+        () if controllers.is_empty() => 3,
+        () if controllers.split(',').any(|controller| controller == "memory") => 2,
+        () => 1,
+    };
+    // Of equals the first: `max_by_key` takes the last.
+    let first_best = lines.rev().max_by_key(|(controllers, path)| rank(controllers, path));
+    first_best.map_or("", |(_, path)| path)
 }
 
 #[cfg(test)]
@@ -484,8 +489,16 @@ mod tests {
     #[test]
     fn the_group_that_says_most_is_taken() {
         let both = "3:memory:/box\n2:cpu,cpuacct:/\n0::/user.slice/x.scope\n";
-        assert_eq!(group_in(both), "/user.slice/x.scope");
-        assert_eq!(group_in("3:memory:/box\n2:cpu:/other\n0::/\n"), "/box");
-        assert_eq!(group_in("3:memory:/\n0::/\n"), "/");
+        let none = LimitedPaths::default();
+        let group = |text| group_in(text, &none);
+        assert_eq!(group(both), "/user.slice/x.scope");
+        assert_eq!(group("3:memory:/box\n2:cpu:/other\n0::/\n"), "/box");
+        assert_eq!(group("3:memory:/\n2:cpu,cpuacct:/other\n0::/\n"), "/other");
+        assert_eq!(group("3:memory:/\n0::/\n"), "/");
+        assert_eq!(group(""), "");
+        let limited = LimitedPaths::of(&[("cpu", "/quota")]);
+        let text = "3:memory:/box\n2:cpu,cpuacct:/quota/a\n0::/user.slice/x.scope\n";
+        assert_eq!(group_in(text, &limited), "/quota/a");
+        assert_eq!(group_in("3:memory:/quota\n2:cpu:/quotas\n", &limited), "/quota");
     }
 }

@@ -2,8 +2,8 @@
 //! bytes that moved, how often pages came back, how long a group was held.
 
 use super::{Part, Parts};
-use crate::recording::View;
 use crate::recording::accounting::threads::TASKSTATS;
+use crate::recording::{View, limited};
 use model::explanation::{TimePart, TimeSlice};
 use model::{Evidence, Grade};
 
@@ -130,4 +130,32 @@ pub(super) fn cpu_limit(parts: &mut Parts) {
         Part::new(TimePart::CpuLimit, TimeSlice::Queue, ns, Grade::Inferred, evidence)
             .counted(times),
     );
+}
+
+/// The same of every group of the machine that has a limit, together with those that had no
+/// series of their own. No longer than all threads were in the queue.
+pub(super) fn cpu_limits(parts: &mut Parts) {
+    const OTHERS: &str = "limited.others.cpu.throttled_ns";
+    let view = parts.view;
+    let mut evidence = Vec::new();
+    let (mut ns, mut times) = (0u64, 0u64);
+    for group in limited::groups(view) {
+        let name = group.series("cpu.throttled_ns");
+        if let Some(counted) = view.growth(&name).filter(|counted| *counted > 0) {
+            ns = ns.saturating_add(group.stopped_ns(view));
+            times = times.saturating_add(group.growth(view, "cpu.throttled_periods").unwrap_or(0));
+            evidence.push(Evidence::time(name.clone(), counted, view.source(&name)));
+        }
+    }
+    if let Some(counted) = view.growth(OTHERS).filter(|counted| *counted > 0) {
+        ns = ns.saturating_add(counted);
+        evidence.push(Evidence::time(OTHERS, counted, view.source(OTHERS)));
+    }
+    if evidence.is_empty() {
+        return;
+    }
+    let queued = view.sum("trace.sched.queue_ns").unwrap_or(u64::MAX);
+    let (part, within) = (TimePart::CpuLimit, TimeSlice::Queue);
+    let part = Part::new(part, within, ns.min(queued), Grade::Inferred, evidence);
+    parts.add(part.counted(Some(times)));
 }

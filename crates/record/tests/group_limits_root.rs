@@ -1,0 +1,182 @@
+//! Control groups with limits in a recording of the machine, and processes that join a watched
+//! group: against what the kernel counts for the same groups.
+//!
+//! Needs root and the controllers of version 1, and says so where they are missing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod captured;
+
+use captured::alone;
+use model::recording::{LIMITED, Process, ProcessFigure, Recording, Series, path_in_source};
+use record::capture::{self, RecordOptions, Target};
+use record::trace::{Family, Tracer};
+use record::{Registry, Row};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use testkit::{Cgroup, TempDir};
+
+const A_WHILE: Duration = Duration::from_millis(1500);
+
+/// Watches `target` while `happening` runs.
+fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let families = vec![Family::Sched, Family::Who];
+    let watch = RecordOptions {
+        output: Some(file.clone()),
+        rate_hz: 10,
+        families,
+        ..RecordOptions::default()
+    };
+    let for_ns = matches!(target, Target::Machine).then_some(5 * A_WHILE.as_nanos() as u64);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            captured::until(|| file.exists());
+            std::thread::sleep(A_WHILE / 2);
+            happening();
+        });
+        capture::watch(target, for_ns, &watch).unwrap().recording
+    })
+}
+
+/// A process of the group that works until it is killed.
+fn worker(group: &Cgroup) -> Child {
+    let mut command = group.command("sh");
+    let child = command.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
+    child.unwrap()
+}
+
+fn end(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn name(group: &Cgroup) -> String {
+    group.path().file_name().unwrap().to_string_lossy().into_owned()
+}
+
+/// The series `limited<N>.<rest>` of a group.
+fn of_group<'a>(recording: &'a Recording, group: &str, rest: &str) -> Option<&'a Series> {
+    let mut all = recording.series.iter();
+    all.find(|series| {
+        let schema = &series.schema;
+        let is_its = path_in_source(&schema.source).is_some_and(|path| path.ends_with(group));
+        is_its && schema.name.starts_with(LIMITED) && schema.name.ends_with(rest)
+    })
+}
+
+/// What the kernel counted: periods in which the group was stopped.
+fn stopped(group: &Cgroup) -> i64 {
+    let text = std::fs::read_to_string(group.path().join("cpu.stat")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("nr_throttled "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn groups_that_reach_their_limit_have_series_and_others_do_not() {
+    let old = match Cgroup::v1_cpu(10_000, 50_000) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    // What it counted before belongs to no recording.
+    let child = worker(&old);
+    std::thread::sleep(A_WHILE / 3);
+    end(child);
+    let before = stopped(&old);
+    assert!(before > 0);
+    let idle = Cgroup::v1_cpu(10_000, 50_000).unwrap();
+    let mut counted = (0, 0);
+    let mut new_name = String::new();
+    let recording = watched(&Target::Machine, || {
+        let new = Cgroup::v1_cpu(10_000, 50_000).unwrap();
+        new_name = name(&new);
+        let workers = [worker(&old), worker(&new)];
+        std::thread::sleep(3 * A_WHILE);
+        workers.into_iter().for_each(end);
+        counted = (stopped(&old) - before, stopped(&new));
+        // The last sample comes before the group goes.
+        std::thread::sleep(A_WHILE);
+    });
+    let end_of = |group: &str| {
+        let series = of_group(&recording, group, ".cpu.throttled_periods").unwrap();
+        series.steps.iter().filter_map(|step| step.value).last().unwrap()
+    };
+    assert_eq!(end_of(&name(&old)), counted.0);
+    assert_eq!(end_of(&new_name), counted.1);
+    assert!(of_group(&recording, &name(&idle), "").is_none(), "it was never stopped");
+    let limited = recording.series("limited.groups").unwrap();
+    assert!(limited.max(0, u32::MAX) >= Some(3), "{:?}", limited.steps);
+    let quota = of_group(&recording, &new_name, ".cpu.quota_us").unwrap();
+    assert_eq!(quota.max(0, u32::MAX), Some(10_000));
+    let in_group = |process: &&Process| process.group.ends_with(&name(&old));
+    assert!(recording.who.processes.iter().any(|process| in_group(&process)));
+}
+
+#[test]
+fn a_process_that_joins_a_watched_group_is_followed() {
+    let group = match Cgroup::v1_cpu(200_000, 100_000) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let first = group.spawn(group.command("sleep").arg("1000").stdin(Stdio::null())).unwrap();
+    // It is watched until it is gone.
+    let recording = watched(&Target::Group(group.path().to_owned()), move || {
+        let joined = worker(&group);
+        std::thread::sleep(2 * A_WHILE);
+        end(joined);
+        std::thread::sleep(A_WHILE / 3);
+        end(first);
+        drop(group);
+    });
+    if !recording.facts.sight("events.sched").is_open() {
+        return testkit::skip("kernel events");
+    }
+    let ran = captured::last(&recording, "trace.sched.run_ns");
+    // Another test's program may share the processors; a whole one is not needed.
+    assert!(ran > A_WHILE.as_nanos() as u64 / 2, "{ran} ns");
+    if recording.facts.sight("who").is_open() {
+        let rows = recording.who.rows.iter();
+        let named: u64 = rows
+            .filter(|row| recording.who.processes[row.process as usize].name == "sh")
+            .map(|row| row.get(ProcessFigure::Cpu))
+            .sum();
+        assert!(named > A_WHILE.as_nanos() as u64 / 2, "{named} ns");
+    }
+    let charged: u64 = recording.tasks.iter().map(|task| task.run_ns).sum();
+    assert!(charged > A_WHILE.as_nanos() as u64 / 2, "{charged} ns");
+}
+
+#[test]
+fn rings_follow_a_process_that_joined() {
+    let group = match Cgroup::v1_cpu(200_000, 100_000) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let first = group.spawn(group.command("sleep").arg("1000").stdin(Stdio::null())).unwrap();
+    let mut registry = Registry::new();
+    let (tracer, _) = Tracer::open_rings(&[Family::Sched], &[first.id()], &mut registry);
+    let Some(mut tracer) = tracer else {
+        end(first);
+        return testkit::skip("kernel events");
+    };
+    let mut row = Row::default();
+    let run_ns = |tracer: &mut Tracer, registry: &mut Registry, row: &mut Row| {
+        tracer.read(0, true, registry, row);
+        let found = registry.schemas().iter().find(|one| one.name == "trace.sched.run_ns");
+        row.values()[found.unwrap().id as usize]
+    };
+    // It is no child of what is watched.
+    let joined = worker(&group);
+    std::thread::sleep(A_WHILE / 5);
+    let before = run_ns(&mut tracer, &mut registry, &mut row);
+    tracer.adopt(&[joined.id()]);
+    std::thread::sleep(A_WHILE);
+    let after = run_ns(&mut tracer, &mut registry, &mut row);
+    end(joined);
+    end(first);
+    assert_eq!(before, 0, "only what was named is followed");
+    assert!(after > A_WHILE.as_nanos() as i64 / 2, "{after}");
+}
