@@ -64,6 +64,15 @@ enum Task {
     /// One process of that
     #[command(hide = true)]
     CrowdMember { kind: String, threads: u64 },
+    /// What a bench watches
+    #[command(hide = true)]
+    Fsyncs { count: u64, path: std::path::PathBuf },
+    /// What a bench watches
+    #[command(hide = true)]
+    Desktop { directory: std::path::PathBuf },
+    /// One process of that
+    #[command(hide = true)]
+    DesktopMember { kind: String, number: u64, directory: std::path::PathBuf },
     /// A command in a small throw-away machine (Debian, emulated unless KVM works)
     #[command(disable_help_flag = true)]
     Vm {
@@ -102,6 +111,11 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
             bench::recorder::crowd::crowd(processes, busy, forkers, threads)?;
         }
         Task::CrowdMember { kind, threads } => bench::recorder::crowd::member(&kind, threads)?,
+        Task::Fsyncs { count, path } => bench::recorder::events::fsyncs(count, &path)?,
+        Task::Desktop { directory } => bench::recorder::desktop::desktop(&directory)?,
+        Task::DesktopMember { kind, number, directory } => {
+            bench::recorder::desktop::member(&kind, number, &directory)?;
+        }
         Task::Vm { words } => return Ok(vm::run(&words)),
     }
     Ok(0)

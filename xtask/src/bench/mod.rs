@@ -96,9 +96,10 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "record",
         title: "record",
-        what: "what watching costs, against sadc, atop, dool, pmlogger, below, perf and strace",
-        peers: &["sadc", "atop", "dool", "pmlogger", "below", "perf", "strace"],
-        parts: &["cost", "switches", "crowd", "size", "pressure", "explained"],
+        what: "what watching costs, against sadc, atop, dool, pmlogger, below, perf, strace and \
+               offcputime",
+        peers: &["sadc", "atop", "dool", "pmlogger", "below", "perf", "strace", "offcputime"],
+        parts: &["cost", "switches", "events", "crowd", "desktop", "size", "pressure", "explained"],
         alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
         run: |session| session.run(recorder::PARTS),

@@ -203,6 +203,20 @@ impl Record {
         }
     }
 
+    /// Adds a note once, however often it was found.
+    pub fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Adds a program that takes part, once.
+    pub fn program(&mut self, peer: Peer) {
+        if self.programs.iter().all(|known| known.name != peer.name) {
+            self.programs.push(peer);
+        }
+    }
+
     /// Adds the row of [`Comparison::alone`].
     ///
     /// # Errors

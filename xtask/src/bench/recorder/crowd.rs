@@ -7,11 +7,8 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::running;
+use super::contender::{self, Contender};
 use crate::bench::Session;
-use crate::bench::peer::{Peer, Version};
-use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
 use crate::error::Error;
 use crate::process::Running;
 use testkit::Cgroup;
@@ -21,6 +18,8 @@ const WINDOW: Duration = Duration::from_secs(15);
 /// A busy one works for so long, and so often.
 const WORK: Duration = Duration::from_micros(300);
 const PAUSE: Duration = Duration::from_millis(20);
+
+const PEERS: &[&str] = &["atop", "pmlogger", "below"];
 
 /// A crowd: its words, and what a recorder of ours may cost beside it.
 const CROWDS: &[(&str, &[&str], f64)] = &[
@@ -84,42 +83,15 @@ fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Resu
     command.arg("crowd").args(words);
     let crowd = Running::silent(command).map_err(|error| Error::Failed(error.to_string()))?;
     std::thread::sleep(SETTLE);
-    let Session { request, terrace, directory, record, .. } = session;
-    let file = directory.file("crowd.trec");
-    let atop_file = directory.file("atop");
-    let ours = vec!["record", "--for", "60s", "--force", "-o", &file];
-    let mut contenders = vec![(terrace.clone(), ours, "terrace record, 10 Hz", Some(most))];
-    if let Some(peer) = Peer::find_if_any(request, "atop", Version::Option("-V"))? {
-        record.programs.push(peer.clone());
-        contenders.push((peer, vec!["-w", &atop_file, "1", "60"], "atop -w, 1 Hz", None));
-    } else {
-        record.notes.push("atop is not here: left out".to_owned());
-    }
-    if let Some(peer) = Peer::find_if_any(request, "below", Version::Option("--version"))? {
-        record.programs.push(peer.clone());
-        contenders.push((peer, vec!["record", "--interval-s", "1"], "below record, 1 Hz", None));
-    }
-    let cost = |peer: &Peer, args: &[&str], label: &str| -> Result<Vec<f64>, Error> {
-        let mut command = Command::new(&peer.program);
-        command.args(args);
-        let share = running::core_percent(label, command, &[], (SETTLE, WINDOW))?;
-        Ok(vec![share.max(1e-6)])
-    };
-    let mut all: Vec<Turn<'_>> = contenders
-        .iter()
-        .map(|(peer, args, label, _)| -> Turn<'_> { Box::new(|| cost(peer, args, label)) })
-        .collect();
-    let values = turns::rotate(label, request.alternations, &mut all)?;
-    drop(all);
-    for ((peer, args, name, target), values) in contenders.iter().zip(&values) {
-        record.command(peer.command_line(args).replace(&directory.file(""), ""));
-        let values = values.first().map_or(&[][..], Vec::as_slice);
-        let what = format!("{name}, beside {label}");
-        let target = target.map(Target::AtMost);
-        record.add_alone(&what, "% of a core", Series::new(&peer.name, values), target)?;
-    }
+    let file = session.directory.file("crowd.trec");
+    let words = ["record", "--for", "60s", "--force", "-o", &file];
+    let label_of_ours = "terrace record, 10 Hz";
+    let mut contenders = vec![Contender::ours(&session.terrace, label_of_ours, &words, Some(most))];
+    contenders.extend(contender::peers(session, PEERS)?);
+    let what = |name: &str| format!("{name}, beside {label}");
+    contender::compare(session, label, &contenders, (SETTLE, WINDOW), what)?;
     let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
-    record.notes.push(format!("beside {label}: the last recording has {bytes} bytes"));
+    session.record.notes.push(format!("beside {label}: the last recording has {bytes} bytes"));
     drop(crowd);
     Ok(())
 }
@@ -141,11 +113,16 @@ pub(crate) fn crowd(processes: u64, busy: u64, forkers: u64, threads: u64) -> Re
     Ok(())
 }
 
-/// One process of a crowd; ends with its parent.
-pub(crate) fn member(kind: &str, threads: u64) -> Result<(), Error> {
+/// Makes this process end when its parent does.
+pub(super) fn end_with_parent() -> Result<(), Error> {
     let signal = rustix::process::Signal::KILL;
     let failed = |error: rustix::io::Errno| Error::Failed(format!("crowd: {error}"));
-    rustix::process::set_parent_process_death_signal(Some(signal)).map_err(failed)?;
+    rustix::process::set_parent_process_death_signal(Some(signal)).map_err(failed)
+}
+
+/// One process of a crowd; ends with its parent.
+pub(crate) fn member(kind: &str, threads: u64) -> Result<(), Error> {
+    end_with_parent()?;
     for _ in 0..threads {
         let builder = std::thread::Builder::new().stack_size(16 << 10);
         let nap = || std::thread::sleep(Duration::from_secs(3600));

@@ -1,6 +1,6 @@
 //! The suite `record`: what watching costs, beside other recorders, and what it costs the watched;
-//! how large a recording
-//! is while a compiler runs; whether samples are lost while memory is short; and how long
+//! whether all events are seen; how large a recording
+//! is beside a desktop and while a compiler runs; whether samples are lost while memory is short; and how long
 //! an hour takes to explain.
 //!
 //! The cost of a recorder is the time that its threads were on a processor, as the kernel
@@ -12,8 +12,11 @@ use super::Measure;
 use super::peer::Peer;
 use crate::error::Error;
 
+mod contender;
 mod cost;
 pub(crate) mod crowd;
+pub(crate) mod desktop;
+pub(crate) mod events;
 mod explained;
 mod pcp;
 mod pressure;
@@ -24,7 +27,9 @@ pub(crate) mod switches;
 pub(super) const PARTS: &[(&str, Measure)] = &[
     ("cost", cost::measure),
     ("switches", switches::measure),
+    ("events", events::measure),
     ("crowd", crowd::measure),
+    ("desktop", desktop::measure),
     ("size", size::measure),
     ("pressure", pressure::measure),
     ("explained", explained::measure),

@@ -70,6 +70,8 @@ impl Pmcd {
         merge.arg(directory.file("names"));
         process::run(merge, LIMIT)?.success()?;
         let socket = directory.file("pmcd.socket");
+        // One of an earlier daemon would pass for a daemon that listens.
+        let _ = fs::remove_file(&socket);
         let mut daemon = Command::new(format!("{PROGRAMS}/pmcd"));
         daemon
             .args(["-f", "-A", "-U", "root", "-i", "127.0.0.1", "-p", PORT])

@@ -38,6 +38,6 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     record.command("terrace record --for 60s -o size.trec".to_owned());
     record.notes.push(format!("size: {columns} columns, while cc compiles"));
     let series = Series::new("terrace", &values);
-    let target = Some(Target::AtMost(120.0));
+    let target = Some(Target::AtMost(220.0));
     record.add_alone("size of a sample while cc runs", "B", series, target)
 }

@@ -8,13 +8,18 @@ use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::LIMIT;
+use super::{LIMIT, running};
 use crate::bench::Session;
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Series, Target};
 use crate::bench::turns::{self, Turn};
 use crate::error::Error;
-use crate::process;
+use crate::process::{self, Running};
+
+/// The recorder that does not start the program; it needs a moment to load and to end.
+const BESIDE: &str = "offcputime";
+const LOADING: Duration = Duration::from_secs(3);
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Passes there and back: 200,000 switches.
 const PASSES: u64 = 100_000;
@@ -26,6 +31,8 @@ struct Watcher {
     label: &'static str,
     program: Option<Peer>,
     args: Vec<String>,
+    /// Whether it watches everything from beside, instead of starting the program.
+    is_beside: bool,
     /// The most that it may add to a switch, and to a start.
     target: Option<f64>,
 }
@@ -80,38 +87,81 @@ fn watchers(session: &mut Session) -> Result<Vec<Watcher>, Error> {
         label,
         program: Some(terrace.clone()),
         args: words(args),
+        is_beside: false,
         target,
     };
     let mut all = vec![
-        Watcher { label: "nothing", program: None, args: Vec::new(), target: None },
+        Watcher {
+            label: "nothing",
+            program: None,
+            args: Vec::new(),
+            is_beside: false,
+            target: None,
+        },
         own("run, all events", &["run", "--quiet", "--"], Some(700.0)),
         own("run, no events", &["run", "--quiet", "--trace", "none", "--"], None),
     ];
     let data = directory.file("perf.data");
-    let peers: [(&str, &'static str, Vec<&str>); 3] = [
+    let peers: [(&str, &'static str, Vec<&str>); 4] = [
         ("perf", "perf sched record", vec!["sched", "record", "-q", "-o", &data, "--"]),
         ("perf", "perf trace -s", vec!["trace", "-s", "-o", "/dev/null", "--"]),
         ("strace", "strace -f -c", vec!["-f", "-c", "-o", "/dev/null", "--"]),
+        (BESIDE, "offcputime, all processes", vec!["60"]),
     ];
     for (name, label, args) in peers {
-        match Peer::find_if_any(request, name, Version::Option("--version"))? {
-            Some(peer) => {
-                if record.programs.iter().all(|known| known.name != peer.name) {
-                    record.programs.push(peer.clone());
-                }
-                record.command(format!("{label} -- ping-pong"));
-                all.push(Watcher { label, program: Some(peer), args: words(&args), target: None });
-            }
-            None => record.notes.push(format!("{name} is not here: left out")),
+        let version = if name == BESIDE { Version::Unsaid } else { Version::Option("--version") };
+        let Some(peer) = Peer::find_if_any(request, name, version)? else {
+            record.note(format!("{name} is not here: left out"));
+            continue;
+        };
+        let is_beside = name == BESIDE;
+        let args = words(&args);
+        let watcher = Watcher { label, program: Some(peer.clone()), args, is_beside, target: None };
+        if let Err(error) = Beside::start(&watcher) {
+            record.note(format!("{name}: {error}: left out"));
+            continue;
         }
+        record.program(peer);
+        record.command(if is_beside { label.to_owned() } else { format!("{label} -- ping-pong") });
+        all.push(watcher);
     }
     record.command("terrace run --quiet -- ping-pong".to_owned());
     Ok(all)
 }
 
-/// Runs this program below the recorder; what it printed.
+/// A recorder that watches from beside; ends when it is dropped.
+struct Beside(Option<Running>);
+
+impl Beside {
+    /// Starts it, if it is one, and waits until it watches.
+    fn start(watcher: &Watcher) -> Result<Self, Error> {
+        let Some(peer) = watcher.program.as_ref().filter(|_| watcher.is_beside) else {
+            return Ok(Self(None));
+        };
+        let mut command = Command::new(&peer.program);
+        command.args(&watcher.args);
+        let mut running = running::start(&peer.name, command)?;
+        std::thread::sleep(LOADING);
+        if running.is_alive() {
+            return Ok(Self(Some(running)));
+        }
+        Err(Error::Program { program: peer.name.clone(), what: "ended at once".to_owned() })
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            // How it ends is no part of what it cost.
+            let _ = running.end(GRACE);
+        }
+    }
+}
+
+/// Runs this program below or beside the recorder; what it printed.
 fn run(watcher: &Watcher, own: &str, words: &[&str]) -> Result<String, Error> {
-    let mut command = match &watcher.program {
+    let _beside = Beside::start(watcher)?;
+    let mut command = match watcher.program.as_ref().filter(|_| !watcher.is_beside) {
         Some(peer) => {
             let mut command = Command::new(&peer.program);
             command.args(&watcher.args).arg(own);
