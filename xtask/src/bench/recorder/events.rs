@@ -3,8 +3,9 @@
 //!
 //! The program is this one again. It sleeps before and after, so that the window of perf, which is
 //! known by its length and end, begins and ends while nothing happens; between two samples ours are
-//! taken as even. A request is issued once and completed once. perf counts more completions than
-//! issues: a flush completes the request that asked for it, too, which no device was given.
+//! taken as even. A request that a device has no room for is put back and issued again; then it is
+//! completed once. perf counts more completions than that: a flush completes the request that asked
+//! for it, too, which no device was given.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,7 +26,11 @@ const SETTLE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(800);
 const PERF_DELAY_MS: &str = "400";
 const GRACE: Duration = Duration::from_secs(10);
-const EVENTS: &str = "block:block_rq_issue,block:block_rq_complete,sched:sched_wakeup";
+const EVENTS: &[&str] =
+    &["block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete"];
+/// Discards have no series: a file system may send some after files were removed.
+const NO_DISCARDS: &str = "!(rwbs ~ \"D*\")";
+const WAKEUP: &str = "sched:sched_wakeup";
 /// Requests that a device completed, and waits that a wake-up ended.
 const REQUESTS: &[&str] = &["trace.block.reads", "trace.block.writes", "trace.block.flushes"];
 const WAKEUPS: &[&str] = &["trace.sched.waits"];
@@ -61,7 +66,11 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     }
     let record = &mut session.record;
     record.command("terrace record --for 60s -o events.trec".to_owned());
-    record.command(format!("perf stat -a -D {PERF_DELAY_MS} -e {EVENTS} -- fsyncs {SYNCS}"));
+    let events: Vec<String> =
+        EVENTS.iter().map(|event| format!("-e {event} --filter '{NO_DISCARDS}'")).collect();
+    let events = events.join(" ");
+    record
+        .command(format!("perf stat -a -D {PERF_DELAY_MS} {events} -e {WAKEUP} -- fsyncs {SYNCS}"));
     for (what, [ours, theirs]) in [("requests completed", requests), ("wake-ups", wakeups)] {
         let what = format!("{what} seen during {SYNCS} fsyncs, of those that perf counts");
         let pair = (Series::new("terrace", &ours), Series::new("perf", &theirs));
@@ -80,8 +89,15 @@ fn count(session: &Session, perf: &Peer) -> Result<(Counted, serde_json::Value),
     std::thread::sleep(SETTLE);
     let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
     let mut command = Command::new(&perf.program);
-    command.args(["stat", "-a", "-x", ",", "-D", PERF_DELAY_MS, "-e", EVENTS, "-o", &counts, "--"]);
-    command.arg(own).args(["fsyncs", &SYNCS.to_string(), &directory.file("synced")]);
+    command.args(["stat", "-a", "-x", ",", "-D", PERF_DELAY_MS, "-o", &counts]);
+    for event in EVENTS {
+        command.args(["-e", event, "--filter", NO_DISCARDS]);
+    }
+    command.args(["-e", WAKEUP, "--"]).arg(own).args([
+        "fsyncs",
+        &SYNCS.to_string(),
+        &directory.file("synced"),
+    ]);
     let printed = process::run(command, LIMIT)?.success()?.stdout;
     // The sample after the window.
     std::thread::sleep(QUIET);
@@ -105,14 +121,18 @@ fn parse(counts: &str, printed: &str) -> Option<Counted> {
         let fields = of.next()?;
         Some((fields.first()?.parse::<f64>().ok()?, fields.get(3)?.parse::<f64>().ok()?))
     };
-    let (requests, summed_ns) = row("block:block_rq_issue")?;
+    let [issued, requeued, completed] = EVENTS else {
+        return None;
+    };
+    let (issued, summed_ns) = row(issued)?;
+    let requests = issued - row(requeued)?.0;
     let to_ns: f64 =
         printed.lines().find_map(|line| line.strip_prefix("fsyncs: "))?.parse().ok()?;
     let processors = std::thread::available_parallelism().ok()?.get() as f64;
     Some(Counted {
         requests,
-        completions: row("block:block_rq_complete")?.0,
-        wakeups: row("sched:sched_wakeup")?.0,
+        completions: row(completed)?.0,
+        wakeups: row(WAKEUP)?.0,
         from_ns: to_ns - summed_ns / processors,
         to_ns,
     })
@@ -185,7 +205,8 @@ mod tests {
 
     #[test]
     fn the_window_is_known_by_its_length_and_end() {
-        let counts = "# started\n\n70,,block:block_rq_issue,2000,100.00,,\n\
+        let counts = "# started\n\n72,,block:block_rq_issue,2000,100.00,,\n\
+                      2,,block:block_rq_requeue,2000,100.00,,\n\
                       90,,block:block_rq_complete,2000,100.00,,\n7,,sched:sched_wakeup,2000,1,,\n";
         let counted = parse(counts, "fsyncs: 5000\n").unwrap();
         assert_eq!((counted.requests, counted.completions, counted.wakeups), (70.0, 90.0, 7.0));

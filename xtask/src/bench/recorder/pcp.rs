@@ -66,6 +66,8 @@ impl Pmcd {
         directory.write("pmcd.conf", agents)?;
         directory.write("pmlogger.conf", LOGGED)?;
         let mut merge = Command::new(format!("{PROGRAMS}/pmnsmerge"));
+        // Another part of the suite may have merged them before.
+        merge.arg("-f");
         merge.args(["root_linux", "root_pmcd"].map(|names| format!("{STATE}/pmns/{names}")));
         merge.arg(directory.file("names"));
         process::run(merge, LIMIT)?.success()?;
