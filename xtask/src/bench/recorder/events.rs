@@ -26,8 +26,8 @@ const SETTLE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(800);
 const PERF_DELAY_MS: &str = "400";
 const GRACE: Duration = Duration::from_secs(10);
-const EVENTS: &[&str] =
-    &["block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete"];
+const EVENTS: [&str; 3] =
+    ["block:block_rq_issue", "block:block_rq_requeue", "block:block_rq_complete"];
 /// Discards have no series: a file system may send some after files were removed.
 const NO_DISCARDS: &str = "!(rwbs ~ \"D*\")";
 const WAKEUP: &str = "sched:sched_wakeup";
@@ -66,11 +66,9 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     }
     let record = &mut session.record;
     record.command("terrace record --for 60s -o events.trec".to_owned());
-    let events: Vec<String> =
-        EVENTS.iter().map(|event| format!("-e {event} --filter '{NO_DISCARDS}'")).collect();
-    let events = events.join(" ");
-    record
-        .command(format!("perf stat -a -D {PERF_DELAY_MS} {events} -e {WAKEUP} -- fsyncs {SYNCS}"));
+    let words = EVENTS.map(|event| format!("-e {event} --filter '{NO_DISCARDS}'")).join(" ");
+    let options = format!("-a -D {PERF_DELAY_MS} {words} -e {WAKEUP}");
+    record.command(format!("perf stat {options} -- fsyncs {SYNCS}"));
     for (what, [ours, theirs]) in [("requests completed", requests), ("wake-ups", wakeups)] {
         let what = format!("{what} seen during {SYNCS} fsyncs, of those that perf counts");
         let pair = (Series::new("terrace", &ours), Series::new("perf", &theirs));
@@ -102,14 +100,14 @@ fn count(session: &Session, perf: &Peer) -> Result<(Counted, serde_json::Value),
     // The sample after the window.
     std::thread::sleep(QUIET);
     recorder.end(GRACE).map_err(|error| Error::Failed(error.to_string()))?;
-    let counted = parse(&fs::read_to_string(&counts).unwrap_or_default(), &printed);
-    let counted = counted
-        .ok_or(Error::Malformed { what: "the counts of perf stat", why: format!("{printed:?}") })?;
+    let counts = fs::read_to_string(&counts).unwrap_or_default();
+    let malformed = || Error::Malformed { what: "the counts of perf stat", why: counts.clone() };
+    let counted = parse(&counts, &printed).ok_or_else(malformed)?;
     let json = terrace.run(&["export", &file, "--to", "json"], LIMIT)?.stdout;
     let recording = serde_json::from_str(&json);
-    let malformed =
+    let unreadable =
         |error: serde_json::Error| Error::Malformed { what: "a recording", why: error.to_string() };
-    Ok((counted, recording.map_err(malformed)?))
+    Ok((counted, recording.map_err(unreadable)?))
 }
 
 /// Reads the counts (value, unit, event, time that it counted on all processors) and the end of the
@@ -121,9 +119,7 @@ fn parse(counts: &str, printed: &str) -> Option<Counted> {
         let fields = of.next()?;
         Some((fields.first()?.parse::<f64>().ok()?, fields.get(3)?.parse::<f64>().ok()?))
     };
-    let [issued, requeued, completed] = EVENTS else {
-        return None;
-    };
+    let [issued, requeued, completed] = EVENTS;
     let (issued, summed_ns) = row(issued)?;
     let requests = issued - row(requeued)?.0;
     let to_ns: f64 =
@@ -153,12 +149,10 @@ fn grown(
     let mut sum = 0.0;
     for name in names {
         let one = series.iter().find(|one| one["name"] == **name).ok_or_else(missing)?;
-        let steps = one["steps"].as_array().ok_or_else(missing)?;
-        let steps: Vec<(usize, f64)> = steps
-            .iter()
-            .filter_map(|step| Some((step[0].as_u64()? as usize, step[1].as_f64()?)))
-            .collect();
-        let value = |instant_ns| value_at(&at_ns, &steps, instant_ns - started_ns);
+        let pair = |step: &serde_json::Value| Some((step[0].as_u64()? as usize, step[1].as_f64()?));
+        let steps = one["steps"].as_array().ok_or_else(missing)?.iter();
+        let values: Vec<(usize, f64)> = steps.filter_map(pair).collect();
+        let value = |instant_ns| value_at(&at_ns, &values, instant_ns - started_ns);
         sum += value(to_ns) - value(from_ns);
     }
     Ok(sum)
