@@ -28,6 +28,8 @@ fuzz_target!(|data: &[u8]| {
             (process as usize) < processes && (file as usize) < files
         };
         assert!(who.file_rows.iter().all(|row| is_known(row.process, row.file)));
+        assert!(who.samples.iter().all(|row| (row.process as usize) < processes));
+        assert!(who.requests.iter().all(|row| (row.process as usize) < processes));
         redact::redact(&mut recording);
         let _ = Csv.export(&recording, &mut std::io::sink());
         let _ = Json.export(&recording, &mut std::io::sink());

@@ -9,6 +9,7 @@ pub mod facts;
 pub mod group_name;
 pub mod limited_group;
 pub mod outcome;
+pub mod sampled;
 pub mod series;
 pub mod steps;
 pub mod task;
@@ -19,10 +20,13 @@ pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceSt
 pub use group_name::{GroupKind, GroupName};
 pub use limited_group::{LIMITED, is_in_group, limited_directory, limited_group, path_in_source};
 pub use outcome::{Ending, RecordingOutcome, Usage};
+pub use sampled::{CallPurpose, CallShare, SampledPart};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
-pub use who::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, Who};
+pub use who::{
+    FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow, Who,
+};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What a processor did at a tick of its clock: the kernel stack, none in user code.
+ * What a processor did at a tick of its clock: the kernel stack, none in user code; and
+ * for which process.
  */
 #ifndef CPU_H
 #define CPU_H
@@ -20,6 +21,11 @@ int processor_sampled(void *context)
 	record->process = task->tgid;
 	record->is_kernel_thread = !!(task->flags & PF_KTHREAD);
 	record->frame_count = bytes > 0 ? bytes / sizeof(u64) : 0;
+	u64 leader = (u64)READ_FIELD(task_struct, task, group_leader);
+	u64 parent = (u64)READ_FIELD(task_struct, task, real_parent);
+	record->parent = READ_FIELD(task_struct, parent, tgid);
+	read_kernel_text(record->name, sizeof(record->name),
+			 (void *)(leader + FIELD_OFFSET(task_struct, comm)));
 	send(record, sizeof(*record));
 	return 0;
 }

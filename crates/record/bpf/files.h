@@ -175,6 +175,17 @@ int page_deleted(u64 *context)
 	return 0;
 }
 
+/* Of a block device's own pages the last one says nothing: all files share them. */
+INLINE void note_dirtier(struct inode *inode, u32 process)
+{
+	struct dirtied_key key = { .device = inode->i_sb->s_dev, .inode = inode->i_ino };
+	u32 *known = map_lookup(&dirtied_by, &key);
+	if (known && *known == process)
+		return;
+	if ((inode->i_mode & FILE_TYPE) != BLOCK_DEVICE)
+		map_update(&dirtied_by, &key, &process, ANY);
+}
+
 SECTION("tp_btf/writeback_dirty_folio")
 int page_dirtied(u64 *context)
 {
@@ -183,6 +194,8 @@ int page_dirtied(u64 *context)
 	struct task_struct *task = current_task();
 	if (!mapping || !thread_of(task))
 		return 0;
+	if (!(task->flags & PF_KTHREAD))
+		note_dirtier(mapping->host, task->tgid);
 	struct file_value *file = file_of(mapping->host, task->tgid);
 	if (file)
 		ADD(file->dirtied, bytes_of(folio));

@@ -65,6 +65,7 @@ KERNEL_STRUCT task_struct {
 	struct task_io_accounting ioac;
 };
 
+struct bio;
 KERNEL_STRUCT gendisk { s32 major, first_minor; };
 KERNEL_STRUCT queue_limits { u32 physical_block_size; };
 KERNEL_STRUCT request_queue {
@@ -76,6 +77,7 @@ KERNEL_STRUCT request {
 	u32 cmd_flags;
 	u32 __data_len;
 	u64 __sector;
+	struct bio *bio;
 };
 
 KERNEL_STRUCT hlist_node { struct hlist_node *next; };
@@ -101,7 +103,7 @@ KERNEL_STRUCT folio {
 	unsigned long _flags_1;
 };
 KERNEL_STRUCT folio___old { u8 _folio_order; };
-struct page;
+KERNEL_STRUCT page { unsigned long compound_head; };
 enum pageflags { PG_head = 0xff, PG_swapbacked = 0xfe };
 KERNEL_STRUCT bio_vec { struct page *bv_page; };
 KERNEL_STRUCT bvec_iter { u32 bi_size; };

@@ -171,6 +171,8 @@ struct stack_record {
 struct cpu_record {
 	u32 kind, process, is_kernel_thread, frame_count;
 	u64 frames[FRAMES];
+	u32 parent;
+	char name[16];
 };
 struct scratch {
 	struct stack_record stack;

@@ -153,11 +153,13 @@ struct WhoCursor<'a> {
     has_given_names: bool,
     rows: usize,
     file_rows: usize,
+    samples: usize,
+    requests: usize,
 }
 
 impl<'a> WhoCursor<'a> {
     fn new(who: &'a Who) -> Self {
-        Self { who, has_given_names: false, rows: 0, file_rows: 0 }
+        Self { who, has_given_names: false, rows: 0, file_rows: 0, samples: 0, requests: 0 }
     }
 
     /// The rows that end until `at_ns` and were not given; the first time all identities.
@@ -165,13 +167,21 @@ impl<'a> WhoCursor<'a> {
         let rows = self.who.rows[self.rows..].iter().take_while(|row| row.to_ns <= at_ns);
         let left = self.who.file_rows[self.file_rows..].iter();
         let file_rows = left.take_while(|row| row.to_ns <= at_ns);
+        let left = self.who.samples[self.samples..].iter();
+        let samples = left.take_while(|row| row.to_ns <= at_ns);
+        let left = self.who.requests[self.requests..].iter();
+        let requests = left.take_while(|row| row.to_ns <= at_ns);
         let mut news = Who {
             rows: rows.copied().collect(),
             file_rows: file_rows.copied().collect(),
+            samples: samples.copied().collect(),
+            requests: requests.copied().collect(),
             ..Who::default()
         };
         self.rows += news.rows.len();
         self.file_rows += news.file_rows.len();
+        self.samples += news.samples.len();
+        self.requests += news.requests.len();
         if !std::mem::replace(&mut self.has_given_names, true) {
             news.processes.clone_from(&self.who.processes);
             news.files.clone_from(&self.who.files);
@@ -263,7 +273,10 @@ fn finish(written: io::Result<()>, sink: &mut dyn Write) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::recording::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow};
+    use model::recording::{
+        FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow,
+        SampledPart,
+    };
 
     fn recording() -> Recording {
         let tick = |due_ns, at_ns| Tick { due_ns, at_ns };
@@ -330,12 +343,16 @@ mod tests {
     fn json_names_the_figures_of_processes_that_are_not_0() {
         let mut row = ProcessRow { to_ns: 9, memory_bytes: 4096, ..ProcessRow::default() };
         row.figures[ProcessFigure::ReadBytes as usize] = 7;
+        let mut samples = SampleRow::default();
+        samples.samples[SampledPart::KernelCopying as usize] = 4;
         let mut recording = recording();
         recording.who = Who {
             processes: vec![Process { name: "cc1".to_owned(), ..Process::default() }],
             rows: vec![row],
             files: vec![FileIdentity::default()],
             file_rows: vec![FileRow { evicted_bytes: 5, ..FileRow::default() }],
+            samples: vec![samples],
+            requests: vec![RequestRow { device: (254, 0), requests: 3, ..RequestRow::default() }],
         };
         let mut text = Vec::new();
         Json.export(&recording, &mut text).unwrap();
@@ -347,6 +364,8 @@ mod tests {
         assert_eq!(who["rows"][0]["memory_bytes"], 4096);
         assert!(who["files"][0]["path"].is_null());
         assert_eq!(who["file_rows"][0]["evicted_bytes"], 5);
+        assert_eq!(who["samples"][0]["samples"], serde_json::json!({"kernel.copying": 4}));
+        assert_eq!(who["requests"][0]["requests"], 3);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! when the next part begins, and of too many the ones whose last row is longest ago. A row of one
 //! that was forgotten is counted in the entry `others`: its growth is not lost.
 
-use model::recording::{FileIdentity, FileRow, Process, ProcessRow, Who};
+use model::recording::{FileIdentity, FileRow, Process, ProcessRow, RequestRow, SampleRow, Who};
 use std::collections::{HashMap, HashSet};
 
 /// The most processes that are remembered: four times as many as most kernels have at once, 30 MB.
@@ -80,6 +80,18 @@ impl KnownIdentities {
             let to_ns = row.to_ns.saturating_sub(base_ns);
             renumbered.file_rows.push(FileRow { file, process, from_ns, to_ns, ..*row });
         }
+        for row in &news.samples {
+            let process = self.process(row.process, part, &mut renumbered.processes);
+            let from_ns = row.from_ns.saturating_sub(base_ns);
+            let to_ns = row.to_ns.saturating_sub(base_ns);
+            renumbered.samples.push(SampleRow { process, from_ns, to_ns, ..*row });
+        }
+        for row in &news.requests {
+            let process = self.process(row.process, part, &mut renumbered.processes);
+            let from_ns = row.from_ns.saturating_sub(base_ns);
+            let to_ns = row.to_ns.saturating_sub(base_ns);
+            renumbered.requests.push(RequestRow { process, from_ns, to_ns, ..*row });
+        }
         renumbered
     }
 
@@ -125,13 +137,18 @@ impl KnownIdentities {
 impl PartIds {
     /// Removes from a part what has no row in it any more, and numbers the rest anew.
     pub(crate) fn remove_unused(&mut self, part: &mut Who) {
-        let of_rows = part.rows.iter().map(|row| row.process);
-        let used = of_rows.chain(part.file_rows.iter().map(|row| row.process)).collect();
+        let mut used: HashSet<u32> = part.rows.iter().map(|row| row.process).collect();
+        used.extend(part.file_rows.iter().map(|row| row.process));
+        used.extend(part.samples.iter().map(|row| row.process));
+        used.extend(part.requests.iter().map(|row| row.process));
         let moved = moved(part.processes.len(), &used);
         part.processes.retain_mut(|process| is_kept(&mut process.id, &moved));
         self.processes.retain(|_, id| is_kept(id, &moved));
         let of_rows = part.rows.iter_mut().map(|row| &mut row.process);
-        for id in of_rows.chain(part.file_rows.iter_mut().map(|row| &mut row.process)) {
+        let of_files = part.file_rows.iter_mut().map(|row| &mut row.process);
+        let of_samples = part.samples.iter_mut().map(|row| &mut row.process);
+        let of_requests = part.requests.iter_mut().map(|row| &mut row.process);
+        for id in of_rows.chain(of_files).chain(of_samples).chain(of_requests) {
             is_kept(id, &moved);
         }
         let used = part.file_rows.iter().map(|row| row.file).collect();

@@ -81,6 +81,10 @@ fn a_file_of_version_0_1_is_read_as_it_was_written() {
 
 /// Another version of zstd may pack differently: then this file must still be read, and a second
 /// one beside it is compared.
+fn count_of(who: &Who) -> usize {
+    who.rows.len() + who.file_rows.len() + who.samples.len() + who.requests.len()
+}
+
 #[test]
 fn the_bytes_on_disk_are_those_of_format_1_2() {
     let bytes = whole_with_who();
@@ -92,9 +96,9 @@ fn the_bytes_on_disk_are_those_of_format_1_2() {
     assert_eq!(recording.damage, Vec::<String>::new());
     let mut made = MadeWho::new(2);
     let samples = (0..ROWS).map(|number| made.sample(tick(number).at_ns));
-    let rows = samples.map(|news| news.rows.len() + news.file_rows.len());
+    let rows = samples.map(|news| count_of(&news));
     let who = &recording.who;
-    assert_eq!(who.rows.len() + who.file_rows.len(), rows.sum::<usize>());
+    assert_eq!(count_of(who), rows.sum::<usize>());
 }
 
 /// What a reader of version 1.1 does with kinds that it does not know: it skips them.

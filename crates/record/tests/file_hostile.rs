@@ -162,6 +162,10 @@ fn check_who(who: &Who) {
         assert!(row.from_ns <= row.to_ns);
     }
     assert!(who.file_rows.is_sorted_by_key(|row| row.to_ns));
+    assert!(who.samples.iter().all(|row| is_process(row.process) && row.from_ns <= row.to_ns));
+    assert!(who.samples.is_sorted_by_key(|row| row.to_ns));
+    assert!(who.requests.iter().all(|row| is_process(row.process) && row.from_ns <= row.to_ns));
+    assert!(who.requests.is_sorted_by_key(|row| row.to_ns));
 }
 
 /// Each byte of the two chunks is changed, so that every field of them is wrong once.

@@ -5,7 +5,7 @@
 
 use model::recording::{
     Facts, FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, Recording, RecordingOutcome,
-    Tick, Who,
+    RequestRow, SampleRow, SampledPart, Tick, Who,
 };
 use proptest::prelude::*;
 use record::export::{Exporter, Trec};
@@ -29,6 +29,8 @@ fn add(whole: &mut Who, news: &Who) {
     whole.rows.extend_from_slice(&news.rows);
     whole.files.extend_from_slice(&news.files);
     whole.file_rows.extend_from_slice(&news.file_rows);
+    whole.samples.extend_from_slice(&news.samples);
+    whole.requests.extend_from_slice(&news.requests);
 }
 
 /// Rows in an order that does not depend on how they were written.
@@ -36,6 +38,10 @@ fn in_order(who: &Who) -> Who {
     let mut who = who.clone();
     who.rows.sort_by_key(|row| (row.to_ns, row.process, row.from_ns, row.figures));
     who.file_rows.sort_by_key(|row| (row.to_ns, row.file, row.process, row.from_ns));
+    who.samples.sort_by_key(|row| (row.to_ns, row.process, row.from_ns, row.samples));
+    who.requests.sort_by_key(|row| {
+        (row.to_ns, row.process, row.device, row.from_ns, row.is_write, row.classes)
+    });
     who
 }
 
@@ -131,6 +137,8 @@ fn file_identity() -> impl Strategy<Value = FileIdentity> {
 
 /// The rows of a sample: which process, how long, figures, memory, whether it ended, how many.
 type MadeRow = (prop::sample::Index, u64, [u64; ProcessFigure::COUNT], u64, bool, u64);
+type MadeSamples = (prop::sample::Index, u64, Vec<u64>);
+type MadeRequests = (prop::sample::Index, (u32, u32), bool, u64, Vec<u64>);
 type MadeFileRow = (prop::sample::Index, prop::sample::Index, u64, [u64; 4]);
 
 #[derive(Clone, Debug)]
@@ -140,6 +148,8 @@ struct Step {
     files: Vec<FileIdentity>,
     rows: Vec<MadeRow>,
     file_rows: Vec<MadeFileRow>,
+    samples: Vec<MadeSamples>,
+    requests: Vec<MadeRequests>,
     is_flushed: bool,
 }
 
@@ -150,22 +160,36 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let file_numbers = prop::array::uniform4(values());
     let file_row =
         (any::<prop::sample::Index>(), any::<prop::sample::Index>(), length(), file_numbers);
+    let numbers = |count: usize| prop::collection::vec(values(), count);
+    let samples = (any::<prop::sample::Index>(), length(), numbers(SampledPart::COUNT));
+    let device = (0..1u32 << 12, 0..1u32 << 20);
+    let requests = (
+        any::<prop::sample::Index>(),
+        device,
+        any::<bool>(),
+        length(),
+        numbers(3 + RequestRow::CLASSES),
+    );
     let step = (
         length(),
         prop::collection::vec(process(), 0..3),
         prop::collection::vec(file_identity(), 0..2),
         prop::collection::vec(row, 0..6),
         prop::collection::vec(file_row, 0..3),
+        (prop::collection::vec(samples, 0..3), prop::collection::vec(requests, 0..3)),
         prop::bool::weighted(0.1),
     );
-    let made = step.prop_map(|(period_ns, processes, files, rows, file_rows, is_flushed)| Step {
-        period_ns,
-        processes,
-        files,
-        rows,
-        file_rows,
-        is_flushed,
-    });
+    let made =
+        step.prop_map(|(period_ns, processes, files, rows, file_rows, wide, is_flushed)| Step {
+            period_ns,
+            processes,
+            files,
+            rows,
+            file_rows,
+            samples: wide.0,
+            requests: wide.1,
+            is_flushed,
+        });
     prop::collection::vec(made, 0..40)
 }
 
@@ -205,6 +229,27 @@ fn news(step: &Step, whole: &Who, at_ns: u64) -> Who {
             refaulted_bytes,
             dirtied_bytes,
             evicted_bytes,
+        });
+    }
+    for (process, length_ns, numbers) in &step.samples {
+        news.samples.push(SampleRow {
+            process: process.index(processes) as u32,
+            from_ns: at_ns.saturating_sub(*length_ns),
+            to_ns: at_ns,
+            samples: numbers[..].try_into().unwrap(),
+        });
+    }
+    for (process, device, is_write, length_ns, numbers) in &step.requests {
+        news.requests.push(RequestRow {
+            process: process.index(processes) as u32,
+            device: *device,
+            is_write: *is_write,
+            from_ns: at_ns.saturating_sub(*length_ns),
+            to_ns: at_ns,
+            requests: numbers[0],
+            bytes: numbers[1],
+            latency_ns: numbers[2],
+            classes: numbers[3..].try_into().unwrap(),
         });
     }
     news

@@ -7,7 +7,7 @@
 mod captured;
 
 use captured::Killed;
-use model::recording::{ProcessFigure, Who};
+use model::recording::{ProcessFigure, SampledPart, Who};
 use record::capture::{Keep, Live, RecordOptions, Target};
 use record::trace::{Family, IN_KERNEL, Tracer};
 use record::{Registry, Row};
@@ -60,6 +60,18 @@ impl Watched {
         self.who.rows.append(&mut news.rows);
         self.who.files.append(&mut news.files);
         self.who.file_rows.append(&mut news.file_rows);
+        self.who.samples.append(&mut news.samples);
+        self.who.requests.append(&mut news.requests);
+    }
+
+    /// Requests of a process and their bytes; each is in a class of latency.
+    fn requests_of(&self, pid: u32, is_write: bool) -> (u64, u64) {
+        let rows = self.who.requests.iter().filter(|row| row.is_write == is_write);
+        let of_it = rows.filter(|row| self.who.processes[row.process as usize].pid == pid);
+        of_it.fold((0, 0), |(requests, bytes), row| {
+            assert_eq!(row.classes.iter().sum::<u64>(), row.requests);
+            (requests + row.requests, bytes + row.bytes)
+        })
     }
 
     fn read(&mut self) {
@@ -156,6 +168,12 @@ fn who_used_the_processor_is_named_with_its_share() {
     let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     assert!(own.contains(&entry.group) && !entry.group.is_empty(), "{} in {own}", entry.group);
     assert!(watched.get("trace.cpu.in.user") > 0);
+    // One each 20.4 ms; those after the last second wait for their row.
+    let rows = watched.who.samples.iter();
+    let of_it = rows.filter(|row| watched.who.processes[row.process as usize].pid == pid);
+    let user: u64 = of_it.map(|row| row.samples[SampledPart::User as usize]).sum();
+    let expected = ran_ns / 20_408_163;
+    assert!(user * 2 >= expected && user <= expected + expected / 4, "{user} of {expected}");
 }
 
 #[test]
@@ -224,6 +242,29 @@ fn who_read_which_file_is_named() {
     assert!(added >= BYTES as u64, "{added} of {BYTES}");
     let read = watched.used(ProcessFigure::ReadBytes, |process| process.pid == pid);
     assert!(read >= BYTES as u64, "{read} of {BYTES}");
+    let (requests, bytes) = watched.requests_of(pid, false);
+    assert!(bytes >= BYTES as u64 * 9 / 10 && requests > 0, "{requests} of {bytes}");
+}
+
+#[test]
+fn what_is_written_back_is_of_whom_made_it_dirty() {
+    const BYTES: usize = 8 << 20;
+    let directory = TempDir::new();
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    watched.read_for(Duration::from_millis(300));
+    let mut file = std::fs::File::create(directory.join("written")).unwrap();
+    file.write_all(&vec![5; BYTES]).unwrap();
+    let device = std::os::linux::fs::MetadataExt::st_dev(&file.metadata().unwrap());
+    if sys::block::device_numbers(device).0 == 0 {
+        return testkit::skip("temporary files on a disk");
+    }
+    // Others write it back: a flusher, for a process that is not its writer.
+    assert!(Command::new("sync").status().unwrap().success());
+    watched.read_for(Duration::from_millis(1500));
+    let (requests, bytes) = watched.requests_of(std::process::id(), true);
+    assert!(bytes >= BYTES as u64 * 9 / 10 && requests > 0, "{requests} of {bytes}");
 }
 
 /// Evicted in large folios and read back page by page: the folios differ, the pages do not.

@@ -6,7 +6,10 @@
 //! used anything. The same seed makes the same.
 
 use crate::Random;
-use model::recording::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, Who};
+use model::recording::{
+    FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow, SampledPart,
+    Who,
+};
 
 /// Rows of an ordinary sample.
 const FIRST: usize = 10;
@@ -87,6 +90,7 @@ impl MadeWho {
         if is_full {
             self.end_one(&mut news);
             self.read_files(at_ns, &mut news);
+            self.sample_processors(at_ns, &mut news);
         }
         self.last_ns = at_ns;
         news
@@ -148,6 +152,33 @@ impl MadeWho {
             if let Some(row) = news.rows.iter_mut().find(|row| row.process == id) {
                 (row.has_ended, row.memory_bytes) = (true, 0);
             }
+        }
+    }
+
+    /// Samples of processors and requests of this second.
+    fn sample_processors(&mut self, at_ns: u64, news: &mut Who) {
+        let from_ns = self.last_ns / SECOND_NS * SECOND_NS;
+        let busy: Vec<u32> = news.rows.iter().take(6).map(|row| row.process).collect();
+        for process in busy {
+            let mut samples = [0; SampledPart::COUNT];
+            samples[SampledPart::User as usize] = self.random.below(20);
+            samples[SampledPart::Call as usize] = self.random.below(5);
+            samples[SampledPart::KernelCopying as usize] = samples[SampledPart::Call as usize];
+            news.samples.push(SampleRow { process, from_ns, to_ns: at_ns, samples });
+            let requests = self.random.below(30);
+            let mut classes = [0; RequestRow::CLASSES];
+            classes[2 + self.random.below(6) as usize] = requests;
+            news.requests.push(RequestRow {
+                process,
+                device: (254, 0),
+                is_write: self.random.below(2) == 1,
+                from_ns,
+                to_ns: at_ns,
+                requests,
+                bytes: requests * 8 * PAGE,
+                latency_ns: requests * 300_000,
+                classes,
+            });
         }
     }
 

@@ -174,11 +174,13 @@ impl Coverage {
     }
 
     /// The wall time outside user code, and the part of it that is accounted for, 0 to 1; `None`
-    /// where it is too short (`hurts`) to be judged.
+    /// where it is too short (`hurts`) to be judged, or where what can be judged of it is: of the
+    /// rest nothing measured what it was.
     pub(super) fn share(&self, hurts: impl Fn(u64) -> bool) -> Option<f64> {
         let outside: u128 = self.slices.iter().map(|slice| u128::from(slice.wall_ns)).sum();
         let outside_ns = u64::try_from(outside).unwrap_or(u64::MAX).min(self.wall_ns);
-        if !hurts(outside_ns) || outside == 0 {
+        let unseen_ns = self.slice(TimeSlice::Unexplained).map_or(0, |slice| slice.wall_ns);
+        if !hurts(outside_ns) || !hurts(outside_ns.saturating_sub(unseen_ns)) || outside == 0 {
             return None;
         }
         let covered = self.slices.iter().filter(|slice| slice.thread_ns > 0).map(|slice| {

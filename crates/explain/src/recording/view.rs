@@ -1,10 +1,10 @@
 //! The part of a recording that is explained, and the questions that accounting and rules
 //! ask of it.
 
-use super::who::sums::{ProcessSum, process_sums};
+use super::who::sums::{ProcessSum, SharedSum, process_sums, request_sums};
 use model::Evidence;
 use model::explanation::Interval;
-use model::recording::{Facts, LIMITED, Recording, Series, Subject, Task, Usage};
+use model::recording::{DeviceKind, Facts, LIMITED, Recording, Series, Subject, Task, Usage};
 use std::collections::HashMap;
 
 /// Whether a counter of this name counts from 0 when it first appears: sums of events, and counts
@@ -34,6 +34,33 @@ pub struct View<'a> {
     whole: bool,
     rows: (u64, u64),
     processes: Vec<ProcessSum<'a>>,
+}
+
+/// What each process used, and what devices read and wrote for it where the requests say that.
+fn sums_of(recording: &Recording, rows: (u64, u64)) -> Vec<ProcessSum<'_>> {
+    let mut sums = process_sums(&recording.who, rows.0, rows.1);
+    let requests = request_sums(&recording.who, rows.0, rows.1);
+    if requests.is_empty() {
+        return sums;
+    }
+    for sum in &mut sums {
+        sum.device_bytes = [false, true].map(|is_write| {
+            let own = requests.iter().filter(|one| {
+                one.process == sum.process.id
+                    && one.is_write == is_write
+                    && is_disk(recording, one.device)
+            });
+            own.fold(SharedSum::default(), |all, one| all.plus(one.bytes))
+        });
+    }
+    sums
+}
+
+/// Whether a device is made of no others: what goes through two of them counts once.
+fn is_disk(recording: &Recording, (major, minor): (u32, u32)) -> bool {
+    let number = format!("{major}:{minor}");
+    let known = recording.facts.devices.iter().find(|device| device.number == number);
+    known.is_none_or(|device| device.kind == DeviceKind::Disk)
 }
 
 impl<'a> View<'a> {
@@ -85,7 +112,7 @@ impl<'a> View<'a> {
             first: u32::try_from(first).unwrap_or(u32::MAX),
             last: u32::try_from(last).unwrap_or(u32::MAX),
             whole,
-            processes: process_sums(&recording.who, rows.0, rows.1),
+            processes: sums_of(recording, rows),
             rows,
         }
     }

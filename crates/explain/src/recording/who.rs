@@ -4,7 +4,7 @@
 //! 1. [`sums`] adds up the rows of processes and files in the explained part.
 //! 2. `roles` says by which quantities victims and culprits of a finding are found.
 //! 3. `actors` names them, from a `ranking` of the users of each quantity.
-//! 4. `sentence` puts them into words.
+//! 4. `sentence` puts them into words, `requests` whose requests a device served.
 //!
 //! Runs after attribution: culprits are looked for while most of the finding happened.
 
@@ -12,6 +12,7 @@ mod actors;
 mod files;
 mod quantity;
 mod ranking;
+mod requests;
 mod roles;
 mod sentence;
 pub(super) mod shares;
@@ -53,6 +54,7 @@ fn name_actors_of(view: &View, has_several: bool, cause: &mut Cause) {
         cause.files = files::first_files(view, figure);
     }
     let mut sentences = Vec::new();
+    let names = Names { finding_ns: cause.ns, ..names(view) };
     // Of a command that is one process the actor is known.
     if has_several {
         let burst = cause.span.and_then(|span| burst(view, span));
@@ -60,10 +62,11 @@ fn name_actors_of(view: &View, has_several: bool, cause: &mut Cause) {
         let meanwhile = burst.as_ref().unwrap_or(view);
         let actor_view = ActorView { view, meanwhile, groups: &groups };
         let found = actors::find(&actor_view, roles);
-        cause.actors = found.to_actors(names(view));
-        sentences.push(sentence::of_actors(&found, &actor_view, names(view)));
+        cause.actors = found.to_actors(names);
+        sentences.push(sentence::of_actors(&found, &actor_view, names));
     }
     sentences.push(sentence::of_files(&cause.files, has_several));
+    sentences.extend(roles.requests.map(|is_write| requests::of_first(view, is_write)));
     sentences.retain(|sentence| !sentence.is_empty());
     cause.who = sentences;
 }
@@ -81,7 +84,7 @@ fn burst<'a>(view: &View<'a>, span: Interval) -> Option<View<'a>> {
 }
 
 fn names<'a>(view: &View<'a>) -> Names<'a> {
-    Names { who: &view.recording().who, subject: &view.facts().subject }
+    Names { who: &view.recording().who, subject: &view.facts().subject, finding_ns: None }
 }
 
 /// Whether a name says more than the subject's does.

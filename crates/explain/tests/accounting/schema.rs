@@ -117,6 +117,8 @@ fn used() -> ProcessUse {
         value: 7,
         unit: "ns".to_owned(),
         share: 0.5,
+        share_low: None,
+        share_high: None,
         grade: Grade::Measured,
     }
 }

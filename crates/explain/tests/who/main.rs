@@ -7,5 +7,5 @@ mod builder;
 mod caches;
 mod limits;
 mod processors;
-
+mod sampled;
 mod usage;

@@ -34,14 +34,21 @@ pub struct ProcessUse {
     /// The unit, container or pod of that path, `backup.service`; `None` if it is not known.
     pub group_name: Option<String>,
     /// What is summed: the id of a `ProcessFigure`, `memory_growth`, `memory_held`,
-    /// `cache_filled` or `device_bytes`.
+    /// `cache_filled` or `device_bytes`; of samples of processors the name of a `SampledPart`, or
+    /// `kernel`.
     pub figure: String,
     /// How much of it is theirs.
     pub value: u64,
-    /// The unit of `value`: `ns`, `bytes` or `count`.
+    /// The unit of `value`: `ns`, `bytes`, `count` or `samples`.
     pub unit: String,
     /// Their part of what all processes used, 0 to 1.
     pub share: f64,
+    /// The ends of the 95 % interval of `share`; absent where it is counted and not sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_low: Option<f64>,
+    /// The upper one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_high: Option<f64>,
     /// Measured where the process' own counters say so; inferred where the role is concluded from
     /// use at the same time, or where a good part of the value was shared out by time.
     pub grade: Grade,

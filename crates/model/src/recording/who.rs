@@ -4,6 +4,7 @@
 //! that used anything worth a row. What a process used since its last row is in its next one, so
 //! nothing of it is lost between two rows; what never gets a row is only in the totals.
 
+use super::sampled::SampledPart;
 use serde::{Deserialize, Serialize};
 
 /// What a process used, in the order of [`ProcessRow::figures`].
@@ -170,6 +171,63 @@ pub struct FileRow {
     pub evicted_bytes: u64,
 }
 
+/// Samples of processors that ran one process between two instants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampleRow {
+    /// The [`Process::id`].
+    pub process: u32,
+    /// Where this row begins.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// How many, by [`SampledPart::ALL`].
+    pub samples: [u64; SampledPart::COUNT],
+}
+
+impl SampleRow {
+    /// All samples of the row.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        let origins = &self.samples[..SampledPart::ORIGINS];
+        origins.iter().fold(0, |all, one| all.saturating_add(*one))
+    }
+}
+
+/// Requests of one process to one block device between two instants, from issue to completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRow {
+    /// The [`Process::id`] that asked, or for whose data a thread of the kernel did.
+    pub process: u32,
+    /// Major and minor number of the device, as the kernel has them.
+    pub device: (u32, u32),
+    /// Whether they are writes; else they are reads.
+    pub is_write: bool,
+    /// Where this row begins.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// How many were completed.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their times from issue to completion, added up.
+    pub latency_ns: u64,
+    /// How many took at most 16 us, 32 us, ...: those of one class are in no other, those that
+    /// took longer than the last bound are in none.
+    pub classes: [u64; Self::CLASSES],
+}
+
+impl RequestRow {
+    /// How many classes of latency there are.
+    pub const CLASSES: usize = 20;
+
+    /// The longest latency of a class, ns.
+    #[must_use]
+    pub const fn class_limit_ns(class: usize) -> u64 {
+        16_000 << class
+    }
+}
+
 /// Who did it, of a whole recording, or of one of its samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
@@ -181,6 +239,10 @@ pub struct Who {
     pub files: Vec<FileIdentity>,
     /// What was done with them, in order of `to_ns`.
     pub file_rows: Vec<FileRow>,
+    /// Samples of processors by process, in order of `to_ns`.
+    pub samples: Vec<SampleRow>,
+    /// Requests to block devices by process, in order of `to_ns`.
+    pub requests: Vec<RequestRow>,
 }
 
 impl Who {
@@ -191,5 +253,7 @@ impl Who {
             && self.rows.is_empty()
             && self.files.is_empty()
             && self.file_rows.is_empty()
+            && self.samples.is_empty()
+            && self.requests.is_empty()
     }
 }

@@ -123,6 +123,8 @@ impl Recent {
         who.rows.extend(new.rows);
         who.files.extend(new.files);
         who.file_rows.extend(new.file_rows);
+        who.samples.extend(new.samples);
+        who.requests.extend(new.requests);
     }
 
     fn bytes(&self) -> usize {
@@ -166,6 +168,8 @@ impl Recent {
         spans.retain(|span| span.end_ns >= first_ns);
         who.rows.retain(|row| row.to_ns > first_ns);
         who.file_rows.retain(|row| row.to_ns > first_ns);
+        who.samples.retain(|row| row.to_ns > first_ns);
+        who.requests.retain(|row| row.to_ns > first_ns);
         self.identities.end_part();
         self.ids.remove_unused(who);
     }

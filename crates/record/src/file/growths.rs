@@ -1,4 +1,5 @@
-//! A chunk of growths before compression: what processes used, and what they did with files.
+//! A chunk of growths before compression: what processes used, what they did with files, samples
+//! of processors and requests to block devices by process.
 //!
 //! 1. All instants of the chunk are listed once, in order; a row names its own by their numbers.
 //! 2. The rows of one process, or of one file and process, follow each other in order of time, so
@@ -7,14 +8,21 @@
 //!    each divided by its greatest common divisor (pages, sectors, microseconds).
 //! 4. Levels are stored as differences to the row before. A chunk counts from no other one, so a
 //!    reader may skip any of them.
+//! 5. The tables follow each other; the last ones are left out if they are empty, and a reader
+//!    leaves out those behind the ones that it knows.
 
 use super::columns::{common_divisor, malformed, within};
 use super::varint::{Input, put, put_signed};
-use model::recording::{FileRow, ProcessFigure, ProcessRow};
+use model::recording::{
+    FileRow, ProcessFigure, ProcessRow, RequestRow, SampleRow, SampledPart, Who,
+};
 
 /// The most rows of one chunk, of processes and of files each: with the widest numbers a chunk
 /// stays below [`super::MAX_RAW_BYTES`].
 pub(super) const MAX_GROWTHS: usize = 1 << 15;
+
+/// The most rows of samples and of requests each, which are wider.
+pub(super) const MAX_WIDE: usize = 1 << 13;
 
 /// The most instants of one chunk: each row has two.
 const MAX_INSTANTS: usize = 4 * MAX_GROWTHS;
@@ -37,7 +45,17 @@ const PROCESS_LEVELS: u32 = 1;
 /// Numbers of a file's row: added, refaulted, dirtied, evicted.
 const FILE_COLUMNS: usize = 4;
 
-/// The process and 0, or the file and the process.
+/// Numbers of a row of samples: each part.
+const SAMPLE_COLUMNS: usize = SampledPart::COUNT;
+
+/// Numbers of a row of requests: whether they are writes, requests, bytes, latency, classes.
+const REQUEST_COLUMNS: usize = FIRST_CLASS + RequestRow::CLASSES;
+const FIRST_CLASS: usize = 4;
+
+/// Bits of the minor number in a device number.
+const MINOR_BITS: u32 = 20;
+
+/// The process and 0, the file and the process, or the process and the device.
 type Key = (u32, u32);
 
 /// One row in the form of the chunk.
@@ -103,15 +121,62 @@ impl Growth<FILE_COLUMNS> {
     }
 }
 
-/// Appends the rows to `out`, at most [`MAX_GROWTHS`] of each kind; their time range. A row that
-/// ends before it begins is written as an instant.
-pub(super) fn encode(rows: &[ProcessRow], file_rows: &[FileRow], out: &mut Vec<u8>) -> (u64, u64) {
-    let mut processes: Vec<_> = rows.iter().map(Growth::<PROCESS_COLUMNS>::from).collect();
-    let mut files: Vec<_> = file_rows.iter().map(Growth::<FILE_COLUMNS>::from).collect();
-    order(&mut processes);
-    order(&mut files);
+impl From<&SampleRow> for Growth<SAMPLE_COLUMNS> {
+    fn from(row: &SampleRow) -> Self {
+        let SampleRow { process, from_ns, to_ns, samples } = *row;
+        Self { key: (process, 0), from_ns, to_ns, numbers: samples }
+    }
+}
+
+impl Growth<SAMPLE_COLUMNS> {
+    fn row(&self) -> SampleRow {
+        let Self { key, from_ns, to_ns, numbers } = *self;
+        SampleRow { process: key.0, from_ns, to_ns, samples: numbers }
+    }
+}
+
+impl From<&RequestRow> for Growth<REQUEST_COLUMNS> {
+    fn from(row: &RequestRow) -> Self {
+        let mut numbers = [0; REQUEST_COLUMNS];
+        let sums = [u64::from(row.is_write), row.requests, row.bytes, row.latency_ns];
+        numbers[..FIRST_CLASS].copy_from_slice(&sums);
+        numbers[FIRST_CLASS..].copy_from_slice(&row.classes);
+        let (major, minor) = row.device;
+        let number = major << MINOR_BITS | minor;
+        Self { key: (row.process, number), from_ns: row.from_ns, to_ns: row.to_ns, numbers }
+    }
+}
+
+impl Growth<REQUEST_COLUMNS> {
+    fn row(&self) -> RequestRow {
+        let [is_write, requests, bytes, latency_ns, classes @ ..] = self.numbers;
+        let (process, number) = self.key;
+        RequestRow {
+            process,
+            device: (number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)),
+            is_write: is_write != 0,
+            from_ns: self.from_ns,
+            to_ns: self.to_ns,
+            requests,
+            bytes,
+            latency_ns,
+            classes,
+        }
+    }
+}
+
+/// Appends the rows of `who` to `out`, at most [`MAX_GROWTHS`] or
+/// [`MAX_WIDE`] of a kind; their time range. A
+/// row that ends before it begins is written as an instant.
+pub(super) fn encode(who: &Who, out: &mut Vec<u8>) -> (u64, u64) {
+    let processes: Vec<Growth<PROCESS_COLUMNS>> = ordered(&who.rows);
+    let files: Vec<Growth<FILE_COLUMNS>> = ordered(&who.file_rows);
+    let samples: Vec<Growth<SAMPLE_COLUMNS>> = ordered(&who.samples);
+    let requests: Vec<Growth<REQUEST_COLUMNS>> = ordered(&who.requests);
     let mut instants: Vec<u64> = processes.iter().flat_map(Growth::times).collect();
     instants.extend(files.iter().flat_map(Growth::times));
+    instants.extend(samples.iter().flat_map(Growth::times));
+    instants.extend(requests.iter().flat_map(Growth::times));
     instants.sort_unstable();
     instants.dedup();
     put(out, instants.len() as u64);
@@ -123,14 +188,20 @@ pub(super) fn encode(rows: &[ProcessRow], file_rows: &[FileRow], out: &mut Vec<u
     }
     encode_rows(&processes, PROCESS_LEVELS, &instants, out);
     encode_rows(&files, 0, &instants, out);
+    if !samples.is_empty() || !requests.is_empty() {
+        encode_rows(&samples, 0, &instants, out);
+    }
+    if !requests.is_empty() {
+        encode_rows(&requests, 0, &instants, out);
+    }
     (instants.first().copied().unwrap_or(0), before_ns)
 }
 
-/// Reads the rows of a chunk, in order of their end.
+/// Reads the rows of a chunk, in order of their end; there are no identities in it.
 ///
 /// # Errors
 /// What is impossible in it, in words.
-pub(super) fn decode(raw: &[u8]) -> Result<(Vec<ProcessRow>, Vec<FileRow>), String> {
+pub(super) fn decode(raw: &[u8]) -> Result<Who, String> {
     let mut input = Input::new(raw);
     let count = within(input.number(), MAX_INSTANTS)?;
     // Each takes a byte at least, so a number alone takes no memory.
@@ -144,14 +215,30 @@ pub(super) fn decode(raw: &[u8]) -> Result<(Vec<ProcessRow>, Vec<FileRow>), Stri
     }
     let processes = decode_rows::<PROCESS_COLUMNS>(&mut input, &instants)?;
     let files = decode_rows::<FILE_COLUMNS>(&mut input, &instants)?;
+    let mut samples = Vec::new();
     if !input.is_empty() {
-        return Err(malformed());
+        samples = decode_rows::<SAMPLE_COLUMNS>(&mut input, &instants)?;
     }
-    let mut rows: Vec<_> = processes.iter().map(Growth::<PROCESS_COLUMNS>::row).collect();
-    let mut file_rows: Vec<_> = files.iter().map(Growth::<FILE_COLUMNS>::row).collect();
-    rows.sort_by_key(|row| row.to_ns);
-    file_rows.sort_by_key(|row| row.to_ns);
-    Ok((rows, file_rows))
+    let mut requests = Vec::new();
+    if !input.is_empty() {
+        requests = decode_rows::<REQUEST_COLUMNS>(&mut input, &instants)?;
+    }
+    // Tables that are not known here must be whole.
+    while !input.is_empty() {
+        decode_rows::<0>(&mut input, &instants)?;
+    }
+    let mut who = Who {
+        rows: processes.iter().map(Growth::<PROCESS_COLUMNS>::row).collect(),
+        file_rows: files.iter().map(Growth::<FILE_COLUMNS>::row).collect(),
+        samples: samples.iter().map(Growth::<SAMPLE_COLUMNS>::row).collect(),
+        requests: requests.iter().map(Growth::<REQUEST_COLUMNS>::row).collect(),
+        ..Who::default()
+    };
+    who.rows.sort_by_key(|row| row.to_ns);
+    who.file_rows.sort_by_key(|row| row.to_ns);
+    who.samples.sort_by_key(|row| row.to_ns);
+    who.requests.sort_by_key(|row| row.to_ns);
+    Ok(who)
 }
 
 impl<const N: usize> Growth<N> {
@@ -169,12 +256,17 @@ impl<const N: usize> Growth<N> {
     }
 }
 
-/// Puts rows into the order of the chunk.
-fn order<const N: usize>(rows: &mut [Growth<N>]) {
-    for row in rows.iter_mut() {
-        row.from_ns = row.from_ns.min(row.to_ns);
+/// Rows in the form and the order of the chunk.
+fn ordered<'r, R: 'r, const N: usize>(rows: &'r [R]) -> Vec<Growth<N>>
+where
+    Growth<N>: From<&'r R>,
+{
+    let mut growths: Vec<Growth<N>> = rows.iter().map(Growth::from).collect();
+    for growth in &mut growths {
+        growth.from_ns = growth.from_ns.min(growth.to_ns);
     }
-    rows.sort_by_key(|row| (row.key, row.to_ns, row.from_ns));
+    growths.sort_by_key(|row| (row.key, row.to_ns, row.from_ns));
+    growths
 }
 
 fn encode_rows<const N: usize>(

@@ -6,7 +6,7 @@
 
 use super::{growths, identities};
 use crate::{Error, ErrorKind, Result};
-use model::recording::{FileRow, ProcessRow, Who};
+use model::recording::{FileRow, Who};
 
 /// A longer row is written apart.
 const LONG_NS: u64 = 60_000_000_000;
@@ -22,12 +22,9 @@ pub(super) struct PendingWho {
     known: (usize, usize),
 }
 
-/// Rows of about the same length, of one chunk or more.
+/// Rows of about the same length, of one chunk or more; without identities.
 #[derive(Debug, Default)]
-pub(super) struct GrowthBatch {
-    rows: Vec<ProcessRow>,
-    file_rows: Vec<FileRow>,
-}
+pub(super) struct GrowthBatch(Who);
 
 impl PendingWho {
     /// Takes what is new.
@@ -46,7 +43,11 @@ impl PendingWho {
         let known = (processes + news.processes.len(), files + news.files.len());
         let is_known = |process: u32| (process as usize) < known.0;
         let is_file = |row: &FileRow| is_known(row.process) && (row.file as usize) < known.1;
-        if !news.rows.iter().all(|row| is_known(row.process)) || !news.file_rows.iter().all(is_file)
+        let is_device = |(major, minor): (u32, u32)| major < 1 << 12 && minor < 1 << 20;
+        if !news.rows.iter().all(|row| is_known(row.process))
+            || !news.file_rows.iter().all(is_file)
+            || !news.samples.iter().all(|row| is_known(row.process))
+            || !news.requests.iter().all(|row| is_known(row.process) && is_device(row.device))
         {
             return Err(refusal("a row names what is not known"));
         }
@@ -55,21 +56,21 @@ impl PendingWho {
         self.held.rows.extend_from_slice(&news.rows);
         self.held.files.extend_from_slice(&news.files);
         self.held.file_rows.extend_from_slice(&news.file_rows);
+        self.held.samples.extend_from_slice(&news.samples);
+        self.held.requests.extend_from_slice(&news.requests);
         Ok(())
     }
 
     /// Whether no more rows should wait.
     pub(super) fn is_full(&self) -> bool {
-        self.held.rows.len().max(self.held.file_rows.len()) >= growths::MAX_GROWTHS
+        let Who { rows, file_rows, samples, requests, .. } = &self.held;
+        rows.len().max(file_rows.len()) >= growths::MAX_GROWTHS
+            || samples.len().max(requests.len()) >= growths::MAX_WIDE
     }
 
     /// Forgets what waits.
     pub(super) fn clear(&mut self) {
-        let Who { processes, rows, files, file_rows } = &mut self.held;
-        processes.clear();
-        rows.clear();
-        files.clear();
-        file_rows.clear();
+        self.held = Who::default();
     }
 
     /// Puts the next chunk of identities into `raw`; false once all were.
@@ -87,29 +88,34 @@ impl PendingWho {
     /// Takes out the rows, those of ordinary length and those that are longer.
     pub(super) fn take_growths(&mut self) -> [GrowthBatch; 2] {
         let is_short = |from_ns: u64, to_ns: u64| to_ns.saturating_sub(from_ns) <= LONG_NS;
-        let rows = self.held.rows.drain(..);
-        let (short, long) = rows.partition(|row| is_short(row.from_ns, row.to_ns));
-        let file_rows = self.held.file_rows.drain(..);
-        let (short_file, long_file) = file_rows.partition(|row| is_short(row.from_ns, row.to_ns));
-        [
-            GrowthBatch { rows: short, file_rows: short_file },
-            GrowthBatch { rows: long, file_rows: long_file },
-        ]
+        let Who { rows, file_rows, samples, requests, .. } = &mut self.held;
+        let (mut short, mut long) = (Who::default(), Who::default());
+        (short.rows, long.rows) = rows.drain(..).partition(|row| is_short(row.from_ns, row.to_ns));
+        (short.file_rows, long.file_rows) =
+            file_rows.drain(..).partition(|row| is_short(row.from_ns, row.to_ns));
+        (short.samples, long.samples) =
+            samples.drain(..).partition(|row| is_short(row.from_ns, row.to_ns));
+        (short.requests, long.requests) =
+            requests.drain(..).partition(|row| is_short(row.from_ns, row.to_ns));
+        [GrowthBatch(short), GrowthBatch(long)]
     }
 }
 
 impl GrowthBatch {
     /// Puts the next chunk into `raw`; its time range, or `None` once all rows were.
     pub(super) fn next(&mut self, raw: &mut Vec<u8>) -> Option<(u64, u64)> {
-        if self.rows.is_empty() && self.file_rows.is_empty() {
-            return None;
+        fn first<T>(rows: &mut Vec<T>, most: usize) -> Vec<T> {
+            rows.drain(..rows.len().min(most)).collect()
         }
-        let rows = self.rows.len().min(growths::MAX_GROWTHS);
-        let file_rows = self.file_rows.len().min(growths::MAX_GROWTHS);
-        let range = growths::encode(&self.rows[..rows], &self.file_rows[..file_rows], raw);
-        self.rows.drain(..rows);
-        self.file_rows.drain(..file_rows);
-        Some(range)
+        let Who { rows, file_rows, samples, requests, .. } = &mut self.0;
+        let next = Who {
+            rows: first(rows, growths::MAX_GROWTHS),
+            file_rows: first(file_rows, growths::MAX_GROWTHS),
+            samples: first(samples, growths::MAX_WIDE),
+            requests: first(requests, growths::MAX_WIDE),
+            ..Who::default()
+        };
+        if next.is_empty() { None } else { Some(growths::encode(&next, raw)) }
     }
 }
 

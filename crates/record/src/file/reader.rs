@@ -19,7 +19,7 @@ use crate::registry::{ABSENT, MAX_SERIES};
 use crate::{Error, Result};
 pub(super) use budget::Budget;
 use model::duration::show_ns;
-use model::recording::{FileRow, ProcessRow, Recording, Schema, Series, Span, Steps, Task, Tick};
+use model::recording::{Recording, Schema, Series, Span, Steps, Task, Tick};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::Read;
@@ -258,30 +258,37 @@ impl Reading {
         if self.is_full {
             return Ok(());
         }
-        let (rows, file_rows) = growths::decode(raw)?;
+        let mut news = growths::decode(raw)?;
         let (processes, files) = self.identities;
         let is_known = |process: u32| u64::from(process) < processes;
-        if !rows.iter().all(|row| is_known(row.process))
-            || !file_rows.iter().all(|row| is_known(row.process) && u64::from(row.file) < files)
+        if !news.rows.iter().all(|row| is_known(row.process))
+            || !news
+                .file_rows
+                .iter()
+                .all(|row| is_known(row.process) && u64::from(row.file) < files)
+            || !news.samples.iter().all(|row| is_known(row.process))
+            || !news.requests.iter().all(|row| is_known(row.process))
         {
             return Err("it names processes or files that are not there".to_owned());
         }
-        let count = rows.len() + file_rows.len();
+        let count =
+            news.rows.len() + news.file_rows.len() + news.samples.len() + news.requests.len();
         self.changes += count as u64;
         self.uncounted += count;
         let (first_ns, last_ns) = self.rows_within_ns;
         let is_asked = |from_ns, to_ns| from_ns <= last_ns && to_ns >= first_ns;
-        let who = &self.who;
-        let ids = |process, file| who.ids(process, file);
-        let asked = rows.into_iter().filter(|row| is_asked(row.from_ns, row.to_ns));
-        let rows = asked.map(|row| ProcessRow { process: ids(row.process, 0).0, ..row }).collect();
-        let asked = file_rows.into_iter().filter(|row| is_asked(row.from_ns, row.to_ns));
-        let with_ids = asked.map(|row| {
-            let (process, file) = ids(row.process, row.file);
-            FileRow { process, file, ..row }
-        });
-        let file_rows = with_ids.collect();
-        self.who.rows(&mut self.recording.who, rows, file_rows);
+        let process = |id: &mut u32| *id = self.who.ids(*id, 0).0;
+        news.rows.retain(|row| is_asked(row.from_ns, row.to_ns));
+        news.file_rows.retain(|row| is_asked(row.from_ns, row.to_ns));
+        news.samples.retain(|row| is_asked(row.from_ns, row.to_ns));
+        news.requests.retain(|row| is_asked(row.from_ns, row.to_ns));
+        news.rows.iter_mut().for_each(|row| process(&mut row.process));
+        news.samples.iter_mut().for_each(|row| process(&mut row.process));
+        news.requests.iter_mut().for_each(|row| process(&mut row.process));
+        for row in &mut news.file_rows {
+            (row.process, row.file) = self.who.ids(row.process, row.file);
+        }
+        self.who.rows(&mut self.recording.who, news);
         self.fit()
     }
 

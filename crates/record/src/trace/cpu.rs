@@ -8,7 +8,7 @@ use super::columns::{ColumnId, SOURCE, counter, set};
 use super::reducer::{Reducer, TraceSums};
 use crate::registry::{Registry, Row};
 use functions::{KernelWork, Place, ProcessorFunctions};
-use model::recording::SeriesKind;
+use model::recording::{CallPurpose, CallShare, SampledPart, SeriesKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most system calls that have series of their own; the first ones that were met.
@@ -22,7 +22,26 @@ pub struct CpuSums {
     places: [u64; Place::ALL.len()],
     work: [u64; KernelWork::ALL.len()],
     calls: BTreeMap<&'static str, u64>,
+    /// Of calls to read and to write.
+    shares: BTreeMap<(&'static str, &'static str), u64>,
     functions: Option<&'static ProcessorFunctions>,
+}
+
+/// The parts that one sample counts in.
+#[derive(Clone, Copy, Debug)]
+pub struct SampleParts {
+    origin: Place,
+    class: Option<KernelWork>,
+    purpose: Option<CallPurpose>,
+}
+
+impl SampleParts {
+    /// Their places in [`SampledPart::ALL`].
+    pub fn numbers(self) -> impl Iterator<Item = usize> {
+        let class = self.class.map(|class| SampledPart::ORIGINS + class as usize);
+        let purpose = self.purpose.map(|purpose| purpose.part() as usize);
+        [Some(self.origin as usize), class, purpose].into_iter().flatten()
+    }
 }
 
 impl CpuSums {
@@ -31,8 +50,13 @@ impl CpuSums {
         Self { period_ns, ..Self::default() }
     }
 
-    /// Takes a sample: the kernel's frames from the innermost outwards, none in user code.
-    pub fn take(&mut self, is_kernel_thread: bool, frames: impl Iterator<Item = u64>) {
+    /// Takes a sample: the kernel's frames from the innermost outwards, none in user code. Returns
+    /// what it counts in.
+    pub fn take(
+        &mut self,
+        is_kernel_thread: bool,
+        frames: impl Iterator<Item = u64>,
+    ) -> SampleParts {
         // Reading them takes a while, so a command that is short is spared it.
         let functions = self.functions.get_or_insert_with(ProcessorFunctions::of_kernel);
         let seen = functions.judge(is_kernel_thread, frames);
@@ -45,6 +69,17 @@ impl CpuSums {
             && (self.calls.len() < CALLS_MAX || self.calls.contains_key(call))
         {
             *self.calls.entry(call).or_default() += 1;
+        }
+        let purpose = seen.call.and_then(CallPurpose::of);
+        let is_transfer = matches!(purpose, Some(CallPurpose::Read | CallPurpose::Write));
+        let share = seen.share.filter(|_| is_transfer);
+        if let (Some(call), Some(share)) = (seen.call, share) {
+            *self.shares.entry((call, CallShare::ALL[share as usize].1)).or_default() += 1;
+        }
+        SampleParts {
+            origin: seen.place,
+            class: (seen.place != Place::User).then_some(seen.work),
+            purpose: purpose.filter(|_| share.is_none()),
         }
     }
 }
@@ -60,6 +95,7 @@ struct CpuColumns {
     places: [ColumnId; Place::ALL.len()],
     work: [ColumnId; KernelWork::ALL.len()],
     calls: BTreeMap<&'static str, ColumnId>,
+    shares: BTreeMap<(&'static str, &'static str), ColumnId>,
 }
 
 impl Reducer for CpuSeries {
@@ -70,7 +106,8 @@ impl Reducer for CpuSeries {
             let places = Place::ALL.map(|(_, name)| column(&format!("in.{name}")));
             let work = KernelWork::ALL.map(|(_, name)| column(&format!("kernel.{name}")));
             let period = registry.id("trace.cpu.period_ns", "ns", SeriesKind::Gauge, SOURCE);
-            CpuColumns { samples, period, places, work, calls: BTreeMap::new() }
+            let (calls, shares) = Default::default();
+            CpuColumns { samples, period, places, work, calls, shares }
         });
     }
 
@@ -93,5 +130,27 @@ impl Reducer for CpuSeries {
                 .or_insert_with(|| counter(registry, &format!("trace.cpu.call.{call}"), "count"));
             set(row, *column, *count);
         }
+        for ((call, share), count) in &cpu.shares {
+            let name = || format!("trace.cpu.within.{call}.{share}");
+            let column = columns
+                .shares
+                .entry((call, share))
+                .or_insert_with(|| counter(registry, &name(), "count"));
+            set(row, *column, *count);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_called_as_their_series() {
+        let origins = Place::ALL.iter().map(|(_, name)| format!("in.{name}"));
+        let classes = KernelWork::ALL.iter().map(|(_, name)| format!("kernel.{name}"));
+        let named = SampledPart::ALL.iter().map(|(_, name)| (*name).to_owned());
+        let of_series = SampledPart::ORIGINS + SampledPart::CLASSES;
+        assert!(origins.chain(classes).eq(named.take(of_series)));
     }
 }

@@ -12,6 +12,8 @@
 mod files;
 mod objects;
 mod program_name;
+mod requests;
+mod samples;
 mod stacks;
 mod sums;
 mod totals;
@@ -30,6 +32,8 @@ use machine::Root;
 use machine::cgroup::{MemoryLimit, memory_limits};
 use model::recording::{SourceState, Who};
 use objects::{Maps, News};
+use requests::DeviceUsers;
+use samples::Samples;
 use stacks::Stacks;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use sums::{Count, Sums};
@@ -87,6 +91,7 @@ const VMSCAN: &[Wanted] = &[
 const DIRTY_PAUSES: [Wanted; 2] =
     [at("dirty_paused", "balance_dirty_pages"), at("dirty_paused_long", "balance_dirty_pages")];
 const WHO: &[Wanted] = &[
+    perhaps("request_made", "block_io_start"),
     perhaps("page_added", "mm_filemap_add_to_page_cache"),
     perhaps("page_deleted", "mm_filemap_delete_from_page_cache"),
     perhaps("page_dirtied", "writeback_dirty_folio"),
@@ -116,6 +121,9 @@ pub struct InKernel {
     cpu: CpuSums,
     processes: Option<Processes>,
     files: Files,
+    /// By process.
+    samples: Samples,
+    users: DeviceUsers,
     /// What a walk wrote, kept for its room.
     records: Vec<u8>,
     /// Before this no walk is made again, as the last one took long.
@@ -183,6 +191,8 @@ impl InKernel {
             cpu: CpuSums::new(CPU_PERIOD_NS),
             processes: names_processes.then(Processes::default),
             files: Files::default(),
+            samples: Samples::default(),
+            users: DeviceUsers::default(),
             records: Vec::new(),
             next_walk_ns: 0,
             is_walk_due: true,
@@ -253,7 +263,7 @@ impl InKernel {
 
     /// Takes what the programs reported at once.
     fn take_news(&mut self) {
-        let Self { maps, processes, stacks, cpu, table, caller_ns, .. } = self;
+        let Self { maps, processes, stacks, cpu, table, caller_ns, samples, .. } = self;
         maps.news.drain(|record| match objects::news(record) {
             Some(News::Used(thread)) => {
                 if let Some(processes) = processes {
@@ -263,8 +273,11 @@ impl InKernel {
             Some(News::Stack { id, is_block, frames }) => {
                 stacks.meet(id, table.classify_wait(is_block, frames));
             }
-            Some(News::Cpu { is_kernel_thread, frames }) => {
-                cpu.take(is_kernel_thread, frames);
+            Some(News::Cpu { of, frames }) => {
+                let parts = cpu.take(of.is_kernel_thread, frames);
+                if processes.is_some() {
+                    samples.take(of, parts);
+                }
             }
             None => {}
         });
@@ -298,6 +311,10 @@ impl InKernel {
             let files = &mut self.files;
             let _ = maps.files.drain(|key, value| files.take(key, value));
             self.files.write(processes, caller_ns, &mut who);
+            self.samples.write(processes, caller_ns, &mut who);
+            let users = &mut self.users;
+            let _ = maps.device_users.drain(|key, value| users.take(key, value));
+            self.users.write(processes, caller_ns, &mut who);
         }
         processes.write(is_second, caller_ns, &mut who);
         Some(who)
@@ -328,6 +345,8 @@ impl InKernel {
         // What cannot be emptied is in the first rows.
         let _ = self.maps.short.drain(|_, _| {});
         let _ = self.maps.files.drain(|_, _| {});
+        let _ = self.maps.device_users.drain(|_, _| {});
+        self.samples = Samples::default();
     }
 
     /// From when on everything counts, on the clock of [`sys::clock`].

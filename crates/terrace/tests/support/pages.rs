@@ -93,7 +93,8 @@ pub fn with_who_in_two(path: &Path, wait: impl FnOnce()) {
     let mut writer = Writer::new(File::create(path).unwrap(), &whole.facts).unwrap();
     let schemas: Vec<Schema> =
         (0..).zip(&whole.series).map(|(id, it)| Schema { id, ..it.schema.clone() }).collect();
-    let mut news = Who { rows: Vec::new(), file_rows: Vec::new(), ..whole.who.clone() };
+    let Who { processes, files, .. } = whole.who.clone();
+    let mut news = Who { processes, files, ..Who::default() };
     for (sample, tick) in (0..).zip(&whole.ticks) {
         let is_of_it = |to_ns: u64| to_ns == tick.at_ns;
         news.rows.extend(whole.who.rows.iter().filter(|row| is_of_it(row.to_ns)));

@@ -49,6 +49,10 @@ pub(in crate::recording) const CLASSES: [(TimePart, &str); 9] = [
 /// What the series of one system call are called before its name.
 pub(in crate::recording) const CALL: &str = "trace.cpu.call.";
 
+/// What the series of what a call to read or write does beside itself are called before the name
+/// of the call.
+pub(in crate::recording) const WITHIN: &str = "trace.cpu.within.";
+
 const SAMPLES: &str = "trace.cpu.samples";
 const USER: &str = "trace.cpu.in.user";
 
@@ -109,6 +113,25 @@ impl<'a> ProcessorSamples<'a> {
         self.share_of(hits.min(self.all), run_ns, names)
     }
 
+    /// The part of `run_ns` spent on what `series` count and `apart` do not; each of the latter is
+    /// a part of one of the former.
+    pub(in crate::recording) fn time_without<'s>(
+        &self,
+        series: impl IntoIterator<Item = &'s str>,
+        apart: impl IntoIterator<Item = &'s str>,
+        run_ns: u64,
+    ) -> SampledTime {
+        let known = |name: &'s str| Some((name, self.view.sum(name)?));
+        let counted: Vec<(&str, u64)> = series.into_iter().filter_map(known).collect();
+        let apart: Vec<(&str, u64)> = apart.into_iter().filter_map(known).collect();
+        let sum = |counted: &[(&str, u64)]| {
+            counted.iter().fold(0u64, |sum, (_, hits)| sum.saturating_add(*hits))
+        };
+        let hits = sum(&counted).saturating_sub(sum(&apart));
+        let names = counted.iter().chain(&apart).map(|(name, _)| *name).chain([SAMPLES]);
+        self.share_of(hits.min(self.all), run_ns, names)
+    }
+
     /// The part of `run_ns` outside of user code.
     pub(in crate::recording) fn kernel(&self, run_ns: u64) -> SampledTime {
         let user = self.view.sum(USER).unwrap_or(0).min(self.all);
@@ -160,7 +183,7 @@ impl<'a> ProcessorSamples<'a> {
 }
 
 /// The 95 % interval of a share of which `hits` of `all` samples were seen: Wilson's.
-fn interval(hits: u64, all: u64) -> (f64, f64) {
+pub(in crate::recording) fn interval(hits: u64, all: u64) -> (f64, f64) {
     if all == 0 {
         return (0.0, 1.0);
     }

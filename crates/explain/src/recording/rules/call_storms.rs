@@ -5,76 +5,17 @@ use super::{RunVerdict, RunView};
 use crate::verdict::NoFinding;
 use crate::wording::{list, long_time};
 use model::explanation::Cause;
+use model::recording::CallPurpose;
 use model::{Finding, Grade};
 
 /// Calls that make and end processes.
-pub(super) const EXEC: &[&str] = &[
-    "execve",
-    "execveat",
-    "clone",
-    "clone3",
-    "fork",
-    "vfork",
-    "exit",
-    "exit_group",
-    "wait4",
-    "waitid",
-];
+pub(super) const EXEC: &[&str] = CallPurpose::Processes.calls();
 
 /// Calls that change what is mapped where.
-pub(super) const MMAP: &[&str] =
-    &["mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "mlock", "mlock2", "munlock"];
+pub(super) const MMAP: &[&str] = CallPurpose::Mappings.calls();
 
 /// Calls that open, look up, list, name or remove files.
-pub(super) const FILES: &[&str] = &[
-    "open",
-    "openat",
-    "openat2",
-    "creat",
-    "close",
-    "stat",
-    "lstat",
-    "fstat",
-    "newfstatat",
-    "statx",
-    "access",
-    "faccessat",
-    "faccessat2",
-    "readlink",
-    "readlinkat",
-    "getdents",
-    "getdents64",
-    "unlink",
-    "unlinkat",
-    "rename",
-    "renameat",
-    "renameat2",
-    "mkdir",
-    "mkdirat",
-    "rmdir",
-    "link",
-    "linkat",
-    "symlink",
-    "symlinkat",
-    "chmod",
-    "fchmod",
-    "fchmodat",
-    "chown",
-    "fchown",
-    "lchown",
-    "fchownat",
-    "utimensat",
-    "truncate",
-    "ftruncate",
-    "getxattr",
-    "lgetxattr",
-    "fgetxattr",
-    "setxattr",
-    "lsetxattr",
-    "fsetxattr",
-    "listxattr",
-    "llistxattr",
-];
+pub(super) const FILES: &[&str] = CallPurpose::Files.calls();
 
 /// So many calls are named.
 const MOST_NAMED: usize = 3;

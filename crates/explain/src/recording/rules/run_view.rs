@@ -7,11 +7,11 @@ use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE};
 use crate::recording::View;
 use crate::recording::accounting::Accounts;
 use crate::recording::accounting::processor_samples::{
-    CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime,
+    CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime, WITHIN,
 };
 use crate::verdict::{NoFinding, Verdict, clear_count};
 use model::explanation::{OverlappingPart, TimePart, TimeSlice};
-use model::recording::{Series, Subject, Task, Usage};
+use model::recording::{CallShare, Series, Subject, Task, Usage};
 use model::{Evidence, Finding, Grade};
 use std::ops::Deref;
 
@@ -215,6 +215,15 @@ impl RunView<'_> {
         Some(self.processor_samples()?.time(names, self.run_ns()))
     }
 
+    /// The processor time of calls to read or to write, without what [`CallShare`] names.
+    pub(super) fn sampled_transfers(&self, calls: &[&str]) -> Option<SampledTime> {
+        let shares = CallShare::ALL.map(|(_, name)| name);
+        let within = within(calls, &shares);
+        let series: Vec<String> = calls.iter().map(|call| format!("{CALL}{call}")).collect();
+        let [all, apart] = [&series, &within].map(|names| names.iter().map(String::as_str));
+        Some(self.processor_samples()?.time_without(all, apart, self.run_ns()))
+    }
+
     /// Of that, in the kernel.
     pub(in crate::recording) fn kernel_ns(&self) -> Option<u64> {
         let slice = self.accounts.thread(TimeSlice::Kernel);
@@ -333,6 +342,15 @@ pub(super) fn series_of<'e>(evidence: impl IntoIterator<Item = &'e Evidence>) ->
         series => series,
     });
     series.cloned().collect()
+}
+
+/// The series of these shares of calls.
+fn within(calls: &[&str], shares: &[&str]) -> Vec<String> {
+    let mut series = Vec::new();
+    for call in calls {
+        series.extend(shares.iter().map(|share| format!("{WITHIN}{call}.{share}")));
+    }
+    series
 }
 
 fn of_run(part: &OverlappingPart) -> bool {

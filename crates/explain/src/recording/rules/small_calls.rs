@@ -1,7 +1,8 @@
 //! Many calls to read or write, each for a few bytes: the price is that of the calls.
 //!
-//! How much time the calls took is sampled; how small they were is what all of them moved, over
-//! their number.
+//! How much time the calls took is sampled, without what other findings account for: freeing
+//! memory, page faults, interrupts, requests to a device, filling the page cache. How small they
+//! were is what all of them moved, over their number.
 
 use super::run_view::ratio;
 use super::{RunVerdict, RunView};
@@ -9,13 +10,14 @@ use crate::recording::accounting::processor_samples::SampledTime;
 use crate::verdict::NoFinding;
 use crate::wording::{count, long_time};
 use model::explanation::Cause;
+use model::recording::CallPurpose;
 use model::{Bytes, Evidence, Finding, Grade};
 
 /// Calls that read.
-pub(super) const READS: &[&str] = &["read", "pread64", "readv", "preadv", "preadv2"];
+pub(super) const READS: &[&str] = CallPurpose::Read.calls();
 
 /// Calls that write.
-pub(super) const WRITES: &[&str] = &["write", "pwrite64", "writev", "pwritev", "pwritev2"];
+pub(super) const WRITES: &[&str] = CallPurpose::Write.calls();
 
 /// A call of up to so many bytes is small. Picked: copying a page takes about as long as the call
 /// itself, 0.2 to 0.5 us.
@@ -40,7 +42,7 @@ pub(super) fn reads(run: &RunView) -> RunVerdict {
         remedy: "Read more at a time, into a buffer of 64 KiB or more. Risk: where data arrives \
                  piece by piece, nothing; from a device, more is read than may be used.",
     };
-    judge(run, run.sampled_calls(READS), run.read_calls(), run.read_chars(), words)
+    judge(run, run.sampled_transfers(READS), run.read_calls(), run.read_chars(), words)
 }
 
 pub(super) fn writes(run: &RunView) -> RunVerdict {
@@ -51,7 +53,7 @@ pub(super) fn writes(run: &RunView) -> RunVerdict {
         remedy: "Gather output in a buffer of 64 KiB or more (a standard stream that is no terminal \
                  does). Risk: what is in the buffer comes later, and is lost in a crash.",
     };
-    let time = run.sampled_calls(WRITES);
+    let time = run.sampled_transfers(WRITES);
     judge(run, time, run.write_calls(), run.write_chars(), words)
 }
 

@@ -118,8 +118,15 @@ impl<'a> ActorView<'_, 'a> {
 pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     let mut found = FoundActors::default();
     // Each of several groups used up a limit of its own: none of them made another wait.
-    let culprit = if of.groups.len() > 1 { &[] } else { roles.culprit };
-    let used = of.used_meanwhile(culprit, roles.is_own_resource);
+    let has_culprits = of.groups.len() <= 1;
+    let mut roles = Roles { culprit: if has_culprits { roles.culprit } else { &[] }, ..*roles };
+    let mut used = of.used_meanwhile(roles.culprit, roles.is_own_resource);
+    if used.total == 0 && has_culprits && !roles.without_samples.is_empty() {
+        roles = roles.unsampled();
+        used = of.used_meanwhile(roles.culprit, roles.is_own_resource);
+    }
+    // Samples are those of the subject.
+    let is_of_all = !roles.culprit.iter().any(|quantity| quantity.is_sampled());
     let (mut culprits, workers) = without_workers(of, clear(&used));
     let waited = roles.victim.map(|quantity| of.waited(quantity)).unwrap_or_default();
     // Who used little beside the first and waited long is a victim.
@@ -127,7 +134,7 @@ pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     let clear_ones: Vec<User> = culprits.iter().filter(is_clear).cloned().collect();
     found.victims = victims(of, &waited, &clear_ones);
     let named: f64 = used.users.iter().map(|user| user.share).sum();
-    if of.has_outside() && used.total > 0 && 1.0 - named > CLEAR_GROUP {
+    if of.has_outside() && is_of_all && used.total > 0 && 1.0 - named > CLEAR_GROUP {
         // Whoever did it is not in this recording.
         culprits.clear();
         found.outside = roles.culprit.first().map(|quantity| (1.0 - named, *quantity));

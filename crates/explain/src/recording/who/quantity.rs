@@ -2,7 +2,7 @@
 //! Its names in JSON and in sentences.
 
 use super::sums::{ProcessSum, SharedSum};
-use model::recording::ProcessFigure;
+use model::recording::{ProcessFigure, SampledPart};
 
 /// A quantity of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,10 @@ pub enum Quantity {
     CacheFilled,
     /// What it read from devices and wrote to them, bytes.
     DeviceBytes,
+    /// Samples of processors that met it at this.
+    Sampled(SampledPart),
+    /// Samples of processors that met it outside of user code.
+    SampledKernel,
 }
 
 use ProcessFigure as Figure;
@@ -31,15 +35,23 @@ impl Quantity {
             Self::MemoryHeld => "memory_held",
             Self::CacheFilled => "cache_filled",
             Self::DeviceBytes => "device_bytes",
+            Self::Sampled(part) => part.id(),
+            Self::SampledKernel => "kernel",
         }
     }
 
-    /// The unit of its values: `ns`, `bytes` or `count`.
+    /// The unit of its values: `ns`, `bytes`, `count` or `samples`.
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Figure(figure) => figure.unit(),
+            Self::Sampled(_) | Self::SampledKernel => "samples",
             _ => "bytes",
         }
+    }
+
+    /// Whether it is counted by samples, so that a share of it has an error.
+    pub const fn is_sampled(self) -> bool {
+        matches!(self, Self::Sampled(_) | Self::SampledKernel)
     }
 
     /// How much of it a process has.
@@ -55,7 +67,9 @@ impl Quantity {
                     shared: added.shared.saturating_sub(again.shared),
                 }
             }
-            Self::DeviceBytes => sum.get(Figure::ReadBytes).plus(sum.get(Figure::WrittenBytes)),
+            Self::DeviceBytes => sum.device_bytes[0].plus(sum.device_bytes[1]),
+            Self::Sampled(part) => sum.sampled(part),
+            Self::SampledKernel => sum.in_kernel(),
         }
     }
 
@@ -75,6 +89,7 @@ impl Quantity {
             Self::MemoryGrowth => "the memory that was taken",
             Self::MemoryHeld => "the memory",
             Self::DeviceBytes => "the bytes read and written",
+            Self::Sampled(_) | Self::SampledKernel => "this time",
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::quantity::Quantity;
 use super::sentence::Names;
 use super::sums::{ProcessSum, SharedSum};
+use crate::recording::accounting::processor_samples::interval;
 use model::Grade;
 use model::explanation::ProcessUse;
 use model::recording::{GroupKind, GroupName, Process, ProcessFigure};
@@ -22,6 +23,10 @@ const MOST_OF_ITS_PROGRAM: f64 = 0.8;
 /// A value is inferred if more than this share of it was shared out by time. Picked: the edge of
 /// a window cuts one row in many.
 const MOST_SHARED: f64 = 0.1;
+
+/// A share of samples is measured if at least this part of it is certain. Picked: with one that is
+/// less the order of users can be another.
+const LEAST_SURE: f64 = 0.5;
 
 /// So many of each ranking are merged: the first ones are what is looked for.
 const MOST_MERGED: usize = 32;
@@ -39,6 +44,8 @@ pub struct User<'a> {
     pub sum: SharedSum,
     /// Their part of what all used, 0 to 1.
     pub share: f64,
+    /// The 95 % interval of the share, where it is one of samples.
+    pub interval: Option<(f64, f64)>,
     /// What they have in common.
     pub of: UserKind,
 }
@@ -85,6 +92,7 @@ impl<'a> User<'a> {
             quantity,
             sum,
             share: share_of(sum.value, total),
+            interval: quantity.is_sampled().then(|| interval(sum.value, total)),
             of,
         }
     }
@@ -125,13 +133,24 @@ impl User<'_> {
         of_them.fold(0, |all, sum| all.saturating_add(sum.get(figure).value))
     }
 
+    /// What devices read and wrote for them, bytes.
+    pub fn device_bytes(&self, sums: &[ProcessSum]) -> (u64, u64) {
+        let of_them = sums.iter().filter(|sum| self.holds(sum.process.id));
+        of_them.fold((0, 0), |(read, wrote): (u64, u64), sum| {
+            let [more_read, more_wrote] = sum.device_bytes;
+            (read.saturating_add(more_read.value), wrote.saturating_add(more_wrote.value))
+        })
+    }
+
     fn holds(&self, id: u32) -> bool {
         self.processes.iter().any(|process| process.id == id)
     }
 
     /// How the sum is known.
     pub fn grade(&self) -> Grade {
-        let is_sure = self.sum.shared as f64 <= self.sum.value as f64 * MOST_SHARED;
+        let is_counted = self.sum.shared as f64 <= self.sum.value as f64 * MOST_SHARED;
+        let is_close = |(low, _): (f64, f64)| low >= self.share * LEAST_SURE;
+        let is_sure = is_counted && self.interval.is_none_or(is_close);
         if is_sure { Grade::Measured } else { Grade::Inferred }
     }
 
@@ -161,6 +180,8 @@ impl User<'_> {
             value: self.sum.value,
             unit: self.quantity.unit().to_owned(),
             share: self.share,
+            share_low: self.interval.map(|(low, _)| low),
+            share_high: self.interval.map(|(_, high)| high),
             grade: if at_most == Grade::Measured { self.grade() } else { at_most },
         }
     }

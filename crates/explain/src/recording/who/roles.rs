@@ -4,7 +4,7 @@
 //! finding has neither, the test below has the reason.
 
 use super::quantity::Quantity;
-use model::recording::ProcessFigure as Figure;
+use model::recording::{ProcessFigure as Figure, SampledPart as Part};
 
 /// What was done with the files behind a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,19 @@ pub struct Roles {
     pub is_own_resource: bool,
     /// What was done with the files behind it.
     pub files: Option<FileFigure>,
+    /// Whether requests to devices are behind it: `Some(true)` of writes, `Some(false)` of reads.
+    pub requests: Option<bool>,
+    /// What culprits have much of where no sample says whom it met; empty if samples do not matter.
+    pub without_samples: &'static [Quantity],
+}
+
+impl Roles {
+    /// The roles where no sample says whom it met: a share of all processor time is a conclusion,
+    /// page faults are counted.
+    pub fn unsampled(self) -> Self {
+        let by_coincidence = self.without_samples == CPU;
+        Self { culprit: self.without_samples, by_coincidence, ..self }
+    }
 }
 
 impl Roles {
@@ -51,6 +64,8 @@ impl Roles {
         by_coincidence: false,
         is_own_resource: false,
         files: None,
+        requests: None,
+        without_samples: &[],
     };
 
     const fn victim(figure: Figure) -> Self {
@@ -59,6 +74,16 @@ impl Roles {
 
     const fn used(culprit: &'static [Quantity]) -> Self {
         Self { culprit, ..Self::NONE }
+    }
+
+    /// Whom the samples of a part met; else who ran while they were taken.
+    const fn sampled(culprit: &'static [Quantity]) -> Self {
+        Self { culprit, without_samples: CPU, ..Self::NONE }
+    }
+
+    /// Where no sample says it, who had most page faults.
+    const fn touching(self) -> Self {
+        Self { without_samples: TOUCHES, ..self }
     }
 
     const fn culprit(self, culprit: &'static [Quantity]) -> Self {
@@ -71,6 +96,14 @@ impl Roles {
 
     const fn own_resource(self) -> Self {
         Self { is_own_resource: true, ..self }
+    }
+
+    const fn reads(self) -> Self {
+        Self { requests: Some(false), ..self }
+    }
+
+    const fn writes(self) -> Self {
+        Self { requests: Some(true), ..self }
     }
 
     const fn files(self, files: FileFigure) -> Self {
@@ -93,6 +126,9 @@ const DEVICES: &[Quantity] = &[Quantity::DeviceBytes];
 /// Who touched new memory.
 const TOUCHES: &[Quantity] = &[Quantity::Figure(Figure::MinorFaults)];
 
+const FIRST_TOUCHES: &[Quantity] = &[Quantity::Sampled(Part::FaultFirstTouch)];
+const COPIES_ON_WRITE: &[Quantity] = &[Quantity::Sampled(Part::FaultCopyOnWrite)];
+
 /// The roles of each rule's findings.
 const ROLES: &[(&str, Roles)] = &[
     ("out_of_memory", Roles::used(&[Quantity::MemoryHeld]).by_coincidence().own_resource()),
@@ -108,11 +144,16 @@ const ROLES: &[(&str, Roles)] = &[
         Roles::victim(Figure::BlockWait)
             .culprit(WRITES)
             .by_coincidence()
-            .files(FileFigure::Dirtied),
+            .files(FileFigure::Dirtied)
+            .writes(),
     ),
     (
         "reads_from_device",
-        Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence().files(FileFigure::Read),
+        Roles::victim(Figure::BlockWait)
+            .culprit(DEVICES)
+            .by_coincidence()
+            .files(FileFigure::Read)
+            .reads(),
     ),
     (
         "cache_too_small",
@@ -136,14 +177,16 @@ const ROLES: &[(&str, Roles)] = &[
         Roles::victim(Figure::BlockWait)
             .culprit(WRITES)
             .by_coincidence()
-            .files(FileFigure::Dirtied),
+            .files(FileFigure::Dirtied)
+            .writes(),
     ),
     (
         "small_sync_writes",
         Roles::victim(Figure::BlockWait)
             .culprit(WRITES)
             .by_coincidence()
-            .files(FileFigure::Dirtied),
+            .files(FileFigure::Dirtied)
+            .writes(),
     ),
     (
         "writeback_burst",
@@ -157,28 +200,27 @@ const ROLES: &[(&str, Roles)] = &[
     ("reclaim_direct", Roles::victim(Figure::Reclaim).culprit(MEMORY).by_coincidence()),
     ("reclaim_throttled", Roles::victim(Figure::Reclaim).culprit(MEMORY).by_coincidence()),
     ("compaction", Roles::victim(Figure::Reclaim)),
-    ("memory_backed_lazily", Roles::used(TOUCHES)),
-    ("first_touch", Roles::used(TOUCHES)),
-    ("thp_fallback", Roles::used(TOUCHES)),
+    ("memory_backed_lazily", Roles::sampled(FIRST_TOUCHES).touching()),
+    ("first_touch", Roles::sampled(FIRST_TOUCHES).touching()),
+    ("thp_fallback", Roles::sampled(FIRST_TOUCHES).touching()),
     ("numa_remote", Roles::used(TOUCHES)),
-    ("copy_on_write", Roles::used(TOUCHES)),
-    ("metadata_reads", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
+    ("copy_on_write", Roles::sampled(COPIES_ON_WRITE).touching()),
+    ("metadata_reads", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence().reads()),
     ("journal_wait", Roles::victim(Figure::BlockWait).culprit(WRITES).by_coincidence()),
-    ("writeback_wait", Roles::victim(Figure::BlockWait).culprit(WRITES).by_coincidence()),
+    ("writeback_wait", Roles::victim(Figure::BlockWait).culprit(WRITES).by_coincidence().writes()),
     ("lower_device_wait", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
     ("other_block_io", Roles::victim(Figure::BlockWait).culprit(DEVICES).by_coincidence()),
-    // Samples say what processors did, and not for which process.
-    ("small_reads", Roles::used(CPU).by_coincidence()),
-    ("small_writes", Roles::used(CPU).by_coincidence()),
-    ("file_storm", Roles::used(CPU).by_coincidence()),
-    ("exec_storm", Roles::used(CPU).by_coincidence()),
-    ("mmap_storm", Roles::used(CPU).by_coincidence()),
-    ("page_clearing", Roles::used(CPU).by_coincidence()),
-    ("kernel_copying", Roles::used(CPU).by_coincidence()),
-    ("kernel_locks", Roles::used(CPU).by_coincidence()),
-    ("network_processing", Roles::used(CPU).by_coincidence()),
-    ("thread_switching", Roles::used(CPU).by_coincidence()),
-    ("kernel_time", Roles::used(CPU).by_coincidence()),
+    ("small_reads", Roles::sampled(&[Quantity::Sampled(Part::ReadCalls)])),
+    ("small_writes", Roles::sampled(&[Quantity::Sampled(Part::WriteCalls)])),
+    ("file_storm", Roles::sampled(&[Quantity::Sampled(Part::FileCalls)])),
+    ("exec_storm", Roles::sampled(&[Quantity::Sampled(Part::ProcessCalls)])),
+    ("mmap_storm", Roles::sampled(&[Quantity::Sampled(Part::MappingCalls)])),
+    ("page_clearing", Roles::sampled(&[Quantity::Sampled(Part::KernelClearing)])),
+    ("kernel_copying", Roles::sampled(&[Quantity::Sampled(Part::KernelCopying)])),
+    ("kernel_locks", Roles::sampled(&[Quantity::Sampled(Part::KernelLocks)])),
+    ("network_processing", Roles::sampled(&[Quantity::Sampled(Part::KernelNetwork)])),
+    ("thread_switching", Roles::sampled(&[Quantity::Sampled(Part::KernelScheduling)])),
+    ("kernel_time", Roles::sampled(&[Quantity::SampledKernel])),
     ("cpu_bound", Roles::used(CPU)),
 ];
 

@@ -22,6 +22,8 @@ pub struct Names<'a> {
     pub who: &'a Who,
     /// What is watched: the group of everybody in it is not worth a word.
     pub subject: &'a Subject,
+    /// How long the finding lasted, of which sampled users have their shares.
+    pub finding_ns: Option<u64>,
 }
 
 impl Names<'_> {
@@ -47,6 +49,14 @@ impl Names<'_> {
             Some((group, true)) => format!("{group} ({how_many}, {})", first.name),
             Some((group, false)) => format!("{} ({how_many}, {group})", first.name),
             None => format!("{} ({how_many})", first.name),
+        }
+    }
+
+    /// How much a user has: of samples its share of the finding's time.
+    fn value(&self, user: &User) -> String {
+        match self.finding_ns.filter(|_| user.quantity.is_sampled()) {
+            Some(ns) => long_time(ns as f64 * user.share),
+            None => value(user.quantity, user.sum.value),
         }
     }
 
@@ -88,7 +98,7 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
     let (sums, then) = (of.view.process_sums(), of.meanwhile.process_sums());
     let mut clauses: Vec<String> = Vec::new();
     if let [first, others @ ..] = found.victims.as_slice() {
-        let mut clause = format!("{} {}", names.label(first), waited(first, sums));
+        let mut clause = format!("{} {}", names.label(first), waited(first, sums, names));
         if !others.is_empty() {
             let labels: Vec<String> = others.iter().map(|user| with_value(user, names)).collect();
             clause.push_str(&format!(", {}", labels.join(", ")));
@@ -102,26 +112,22 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
         } else {
             format!("the part of {}", names.label(own))
         };
-        let (whole, much) = (own.quantity.whole_in_words(), value(own.quantity, own.sum.value));
-        format!("{part} of {whole} was {} ({much})", percent(own.share))
+        let (whole, much) = (own.quantity.whole_in_words(), names.value(own));
+        format!("{part} of {whole} was {} ({much})", share(own))
     }));
     if let [first, others @ ..] = found.culprits.as_slice() {
         // Without a victim there is nothing that it could be meanwhile to.
         let meanwhile = !found.victims.is_empty();
-        let share = format!("({})", percent(first.share));
-        let mut clause = format!("{} {} {share}", names.label(first), used(first, then, meanwhile));
+        let done = used(first, then, meanwhile, names);
+        let mut clause = format!("{} {done} ({})", names.label(first), share(first));
         for user in others {
-            clause.push_str(&format!(", {}", with_value(user, names)));
-            clause.push_str(&format!(" ({})", percent(user.share)));
+            clause.push_str(&format!(", {} ({})", with_value(user, names), share(user)));
         }
         clauses.push(clause);
     }
-    clauses.extend(
-        found
-            .workers
-            .iter()
-            .map(|worker| format!("{} {} for it", names.label(worker), used(worker, then, false))),
-    );
+    clauses.extend(found.workers.iter().map(|worker| {
+        format!("{} {} for it", names.label(worker), used(worker, then, false, names))
+    }));
     clauses.extend(found.outside.map(|(share, quantity)| {
         let whole = quantity.whole_in_words();
         format!("{} of {whole} is of processes that this recording does not watch", percent(share))
@@ -135,18 +141,26 @@ pub fn of_actors(found: &FoundActors, of: &ActorView, names: Names) -> String {
 fn unclear(users: &[User], names: Names) -> Option<String> {
     let (first, others) = users.split_first()?;
     let what = if first.count > 1 { "program" } else { "process" };
-    let (label, share) = (names.label(first), percent(first.share));
+    let (label, had) = (names.label(first), share(first));
     let whole = first.quantity.whole_in_words();
     let mut further = String::new();
     for user in others {
-        further.push_str(&format!(", {} {}", names.label(user), percent(user.share)));
+        further.push_str(&format!(", {} {}", names.label(user), share(user)));
     }
-    Some(format!("no single {what}: the first of them, {label}, had {share} of {whole}{further}"))
+    Some(format!("no single {what}: the first of them, {label}, had {had} of {whole}{further}"))
 }
 
 /// `Xorg (pid 900) 1.2 s`
 fn with_value(user: &User, names: Names) -> String {
-    format!("{} {}", names.label(user), value(user.quantity, user.sum.value))
+    format!("{} {}", names.label(user), names.value(user))
+}
+
+/// `79.3 %`; of samples the 95 % interval, `72 to 85 %`.
+fn share(user: &User) -> String {
+    match user.interval {
+        Some((low, high)) => format!("{:.0} to {:.0} %", low * 100.0, high * 100.0),
+        None => percent(user.share),
+    }
 }
 
 /// A value with its unit.
@@ -154,12 +168,13 @@ pub fn value(quantity: Quantity, value: u64) -> String {
     match quantity.unit() {
         "ns" => long_time(value as f64),
         "bytes" => Bytes(value).to_string(),
+        "samples" => format!("{} samples", count(value)),
         _ => count(value),
     }
 }
 
 /// What a victim went through.
-fn waited(user: &User, sums: &[ProcessSum]) -> String {
+fn waited(user: &User, sums: &[ProcessSum], names: Names) -> String {
     let much = value(user.quantity, user.sum.value);
     let read = user.get(sums, Figure::ReadBytes);
     let again = user.get(sums, Figure::Refaulted);
@@ -173,7 +188,7 @@ fn waited(user: &User, sums: &[ProcessSum]) -> String {
         Quantity::Figure(Figure::Reclaim) => format!("spent {much} freeing memory"),
         Quantity::Figure(Figure::SwappedIn) => format!("read {much} of its memory back from swap"),
         Quantity::Figure(Figure::Refaulted) => read_again(read.max(again), again),
-        _ => used(user, sums, false),
+        _ => used(user, sums, false, names),
     }
 }
 
@@ -189,8 +204,8 @@ fn read_again(read: u64, again: u64) -> String {
 }
 
 /// What a user did.
-fn used(user: &User, sums: &[ProcessSum], meanwhile: bool) -> String {
-    let much = value(user.quantity, user.sum.value);
+fn used(user: &User, sums: &[ProcessSum], meanwhile: bool, names: Names) -> String {
+    let much = names.value(user);
     let words = match user.quantity {
         Quantity::Figure(Figure::Cpu) => format!("ran {much}"),
         Quantity::Figure(Figure::Queue | Figure::BlockWait) => format!("waited {much}"),
@@ -206,9 +221,9 @@ fn used(user: &User, sums: &[ProcessSum], meanwhile: bool) -> String {
         }
         Quantity::MemoryGrowth => format!("took {much} more memory"),
         Quantity::MemoryHeld => format!("had {much} of memory"),
+        Quantity::Sampled(_) | Quantity::SampledKernel => format!("spent {much} of it"),
         Quantity::DeviceBytes => {
-            let (read, wrote) =
-                (user.get(sums, Figure::ReadBytes), user.get(sums, Figure::WrittenBytes));
+            let (read, wrote) = user.device_bytes(sums);
             match (read, wrote) {
                 (0, _) => format!("wrote {}", Bytes(wrote)),
                 (_, 0) => format!("read {}", Bytes(read)),

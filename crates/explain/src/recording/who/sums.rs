@@ -4,7 +4,7 @@
 //! part is shared out by time, as if it had used the same in each moment; how much of a sum came
 //! so is kept beside it, because nothing more exact can be said of that.
 
-use model::recording::{FileRow, Process, ProcessFigure, ProcessRow, Who};
+use model::recording::{FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampledPart, Who};
 use std::collections::BTreeMap;
 
 /// A sum, and how much of it was shared out by time.
@@ -42,6 +42,10 @@ pub struct ProcessSum<'a> {
     pub memory_bytes: u64,
     /// How many processes these are: 1, or more of [`Process::is_many`].
     pub processes: u64,
+    /// Samples of processors that ran it, by [`SampledPart::ALL`].
+    pub samples: [SharedSum; SampledPart::COUNT],
+    /// What devices read and wrote for it, bytes.
+    pub device_bytes: [SharedSum; 2],
 }
 
 impl ProcessSum<'_> {
@@ -50,6 +54,38 @@ impl ProcessSum<'_> {
     pub fn get(&self, figure: ProcessFigure) -> SharedSum {
         self.figures[figure as usize]
     }
+
+    /// Samples of a part.
+    #[must_use]
+    pub fn sampled(&self, part: SampledPart) -> SharedSum {
+        self.samples[part as usize]
+    }
+
+    /// Samples outside of user code.
+    #[must_use]
+    pub fn in_kernel(&self) -> SharedSum {
+        let classes = self.samples.iter().skip(SampledPart::ORIGINS).take(SampledPart::CLASSES);
+        classes.fold(SharedSum::default(), |all, one| all.plus(*one))
+    }
+}
+
+/// Requests of one process to one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestSum {
+    /// The id of the process.
+    pub process: u32,
+    /// Major and minor number of the device.
+    pub device: (u32, u32),
+    /// Whether they are writes.
+    pub is_write: bool,
+    /// How many.
+    pub requests: SharedSum,
+    /// Their bytes.
+    pub bytes: SharedSum,
+    /// Their times from issue to completion, added up; ns.
+    pub latency_ns: SharedSum,
+    /// How many of each class of latency.
+    pub classes: [SharedSum; RequestRow::CLASSES],
 }
 
 /// What was done with one file by one process.
@@ -122,6 +158,20 @@ pub fn process_sums(who: &Who, from_ns: u64, to_ns: u64) -> Vec<ProcessSum<'_>> 
         }
         sum.processes = sum.processes.saturating_add(row.processes.max(1));
     }
+    for row in &who.samples {
+        let overlap = Overlap::of((row.from_ns, row.to_ns), (from_ns, to_ns));
+        if let (Some(sum), Some(overlap)) = (sums.get_mut(row.process as usize), overlap) {
+            for (sum, samples) in sum.samples.iter_mut().zip(row.samples) {
+                *sum = sum.plus(overlap.take(samples));
+            }
+            // It was there, whether or not it has a row.
+            sum.processes = sum.processes.max(1);
+        }
+    }
+    for sum in &mut sums {
+        sum.device_bytes = [ProcessFigure::ReadBytes, ProcessFigure::WrittenBytes]
+            .map(|figure| sum.figures[figure as usize]);
+    }
     for (sum, levels) in sums.iter_mut().zip(memory) {
         if !sum.process.is_many {
             sum.processes = sum.processes.min(1);
@@ -142,7 +192,30 @@ fn empty(process: &Process) -> ProcessSum<'_> {
         memory_held: SharedSum::default(),
         memory_bytes: 0,
         processes: 0,
+        samples: [SharedSum::default(); SampledPart::COUNT],
+        device_bytes: [SharedSum::default(); 2],
     }
+}
+
+/// The requests of each process to each device between two instants.
+#[must_use]
+pub fn request_sums(who: &Who, from_ns: u64, to_ns: u64) -> Vec<RequestSum> {
+    let mut sums: BTreeMap<_, RequestSum> = BTreeMap::new();
+    for row in &who.requests {
+        let Some(overlap) = Overlap::of((row.from_ns, row.to_ns), (from_ns, to_ns)) else {
+            continue;
+        };
+        let RequestRow { process, device, is_write, .. } = *row;
+        let empty = RequestSum { process, device, is_write, ..RequestSum::default() };
+        let sum = sums.entry((process, device, is_write)).or_insert(empty);
+        sum.requests = sum.requests.plus(overlap.take(row.requests));
+        sum.bytes = sum.bytes.plus(overlap.take(row.bytes));
+        sum.latency_ns = sum.latency_ns.plus(overlap.take(row.latency_ns));
+        for (sum, count) in sum.classes.iter_mut().zip(row.classes) {
+            *sum = sum.plus(overlap.take(count));
+        }
+    }
+    sums.into_values().collect()
 }
 
 /// What was done with each file by each process between two instants.

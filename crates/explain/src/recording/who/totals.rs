@@ -39,7 +39,10 @@ pub fn of_machine(view: &View, quantity: Quantity) -> Option<u64> {
             Some(read.saturating_add(written))
         }
         Quantity::MemoryGrowth => anonymous_growth(view),
-        Quantity::Figure(Figure::BlockWait | Figure::Reclaim) | Quantity::MemoryHeld => None,
+        Quantity::Figure(Figure::BlockWait | Figure::Reclaim)
+        | Quantity::MemoryHeld
+        | Quantity::Sampled(_)
+        | Quantity::SampledKernel => None,
     }
 }
 

@@ -5,7 +5,7 @@
 //! the same if they are alike in everything; files if device, inode and path are.
 
 use crate::file::reader::{Budget, WhoStore};
-use model::recording::{FileIdentity, FileRow, Process, ProcessRow, Who};
+use model::recording::{FileIdentity, Process, Who};
 use std::collections::HashMap;
 
 /// Joins what segments have of processes and files.
@@ -71,21 +71,33 @@ impl JoinedWho {
             let id = self.file(file, whole, budget);
             self.ids.1.push(id);
         }
-        let moved = |ns: u64| ns.saturating_add(offset_ns);
-        let rows = std::mem::take(&mut part.rows).into_iter().map(|row| ProcessRow {
-            process: self.ids.0[row.process as usize],
-            from_ns: moved(row.from_ns),
-            to_ns: moved(row.to_ns),
-            ..row
-        });
-        let file_rows = std::mem::take(&mut part.file_rows).into_iter().map(|row| FileRow {
-            file: self.ids.1[row.file as usize],
-            process: self.ids.0[row.process as usize],
-            from_ns: moved(row.from_ns),
-            to_ns: moved(row.to_ns),
-            ..row
-        });
-        self.store.rows(whole, rows.collect(), file_rows.collect());
+        let (processes, files) = &self.ids;
+        let place = |process: &mut u32, from_ns: &mut u64, to_ns: &mut u64| {
+            *process = processes[*process as usize];
+            *from_ns = from_ns.saturating_add(offset_ns);
+            *to_ns = to_ns.saturating_add(offset_ns);
+        };
+        let mut news = Who {
+            rows: std::mem::take(&mut part.rows),
+            file_rows: std::mem::take(&mut part.file_rows),
+            samples: std::mem::take(&mut part.samples),
+            requests: std::mem::take(&mut part.requests),
+            ..Who::default()
+        };
+        for row in &mut news.rows {
+            place(&mut row.process, &mut row.from_ns, &mut row.to_ns);
+        }
+        for row in &mut news.file_rows {
+            place(&mut row.process, &mut row.from_ns, &mut row.to_ns);
+            row.file = files[row.file as usize];
+        }
+        for row in &mut news.samples {
+            place(&mut row.process, &mut row.from_ns, &mut row.to_ns);
+        }
+        for row in &mut news.requests {
+            place(&mut row.process, &mut row.from_ns, &mut row.to_ns);
+        }
+        self.store.rows(whole, news);
     }
 
     /// Gives all rows the same length, and says how many names are missing.

@@ -8,7 +8,9 @@
 
 use super::budget::Budget;
 use crate::known_identities::{is_others, others};
-use model::recording::{FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, Who};
+use model::recording::{
+    FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow, Who,
+};
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -87,15 +89,12 @@ impl WhoStore {
         (id(self.other_process, process), id(self.other_file, file))
     }
 
-    /// Adds rows with the ids of `who`, and makes all of them fit.
-    pub(in crate::file) fn rows(
-        &mut self,
-        who: &mut Who,
-        rows: Vec<ProcessRow>,
-        file_rows: Vec<FileRow>,
-    ) {
-        extend_in_order(&mut who.rows, rows);
-        extend_in_order(&mut who.file_rows, file_rows);
+    /// Adds the rows of `news`, which have the ids of `who`, and makes all of them fit.
+    pub(in crate::file) fn rows(&mut self, who: &mut Who, news: Who) {
+        extend_in_order(&mut who.rows, news.rows);
+        extend_in_order(&mut who.file_rows, news.file_rows);
+        extend_in_order(&mut who.samples, news.samples);
+        extend_in_order(&mut who.requests, news.requests);
         if bytes_of_rows(who) > self.limit {
             self.make_fit(who);
         }
@@ -120,8 +119,13 @@ impl WhoStore {
             merge(who, self.merged_ns);
         }
         while bytes_of_rows(who) > self.limit / 2 {
-            let ends = who.rows.last().map(|row| row.to_ns).into_iter();
-            let last_ns = ends.chain(who.file_rows.last().map(|row| row.to_ns)).max();
+            let ends = [
+                who.rows.last().map(|row| row.to_ns),
+                who.file_rows.last().map(|row| row.to_ns),
+                who.samples.last().map(|row| row.to_ns),
+                who.requests.last().map(|row| row.to_ns),
+            ];
+            let last_ns = ends.into_iter().flatten().max();
             if self.merged_ns > last_ns.unwrap_or(0) {
                 self.rename_weakest(who);
                 merge(who, self.merged_ns);
@@ -147,6 +151,14 @@ impl WhoStore {
         for row in file_rows.iter_mut().filter(is_weak) {
             (row.file, row.process) = (of_others, others);
             self.left_out.1 += 1;
+        }
+        let least = least_kept(&who.samples, self.limit / 8, SampleRow::all);
+        for row in who.samples.iter_mut().filter(|row| row.all() < least) {
+            row.process = others;
+        }
+        let least = least_kept(&who.requests, self.limit / 8, |row| row.latency_ns);
+        for row in who.requests.iter_mut().filter(|row| row.latency_ns < least) {
+            row.process = others;
         }
     }
 
@@ -176,7 +188,10 @@ impl WhoStore {
 
 /// Bytes that rows take.
 pub(in crate::file) fn bytes_of_rows(who: &Who) -> usize {
-    size_of_val(&*who.rows) + size_of_val(&*who.file_rows)
+    size_of_val(&*who.rows)
+        + size_of_val(&*who.file_rows)
+        + size_of_val(&*who.samples)
+        + size_of_val(&*who.requests)
 }
 
 /// Bytes of rows, names and all.
@@ -212,9 +227,7 @@ impl Merged for ProcessRow {
 
     fn add(&mut self, earlier: &Self, processes: &[Process]) {
         self.from_ns = self.from_ns.min(earlier.from_ns);
-        for (figure, before) in self.figures.iter_mut().zip(earlier.figures) {
-            *figure = figure.saturating_add(before);
-        }
+        add_all(&mut self.figures, &earlier.figures);
         self.has_ended |= earlier.has_ended;
         let is_many = processes.get(self.process as usize).is_some_and(|it| it.is_many);
         self.processes = if is_many {
@@ -249,10 +262,55 @@ impl Merged for FileRow {
     }
 }
 
+impl Merged for SampleRow {
+    type Key = u32;
+
+    fn key(&self) -> u32 {
+        self.process
+    }
+
+    fn to_ns(&self) -> u64 {
+        self.to_ns
+    }
+
+    fn add(&mut self, earlier: &Self, _: &[Process]) {
+        self.from_ns = self.from_ns.min(earlier.from_ns);
+        add_all(&mut self.samples, &earlier.samples);
+    }
+}
+
+impl Merged for RequestRow {
+    type Key = (u32, (u32, u32), bool);
+
+    fn key(&self) -> Self::Key {
+        (self.process, self.device, self.is_write)
+    }
+
+    fn to_ns(&self) -> u64 {
+        self.to_ns
+    }
+
+    fn add(&mut self, earlier: &Self, _: &[Process]) {
+        self.from_ns = self.from_ns.min(earlier.from_ns);
+        self.requests = self.requests.saturating_add(earlier.requests);
+        self.bytes = self.bytes.saturating_add(earlier.bytes);
+        self.latency_ns = self.latency_ns.saturating_add(earlier.latency_ns);
+        add_all(&mut self.classes, &earlier.classes);
+    }
+}
+
+fn add_all(sums: &mut [u64], more: &[u64]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum = sum.saturating_add(*more);
+    }
+}
+
 /// Merges rows of one key that end in the same interval of `every_ns`.
 fn merge(who: &mut Who, every_ns: u64) {
     merge_rows(&mut who.rows, every_ns, &who.processes);
     merge_rows(&mut who.file_rows, every_ns, &who.processes);
+    merge_rows(&mut who.samples, every_ns, &who.processes);
+    merge_rows(&mut who.requests, every_ns, &who.processes);
 }
 
 /// The last row of each key and interval takes in the others; rows stay in order.
@@ -347,6 +405,12 @@ mod tests {
     }
 
     /// Of each process its figures, its last memory, and how many ended in it.
+    /// Samples and requests of all.
+    fn sampled(who: &Who) -> (u64, u64) {
+        let samples = who.samples.iter().map(SampleRow::all).sum();
+        (samples, who.requests.iter().map(|row| row.requests).sum())
+    }
+
     fn by_process(who: &Who) -> HashMap<u32, ([u64; ProcessFigure::COUNT], u64, bool)> {
         let mut all: HashMap<u32, ([u64; ProcessFigure::COUNT], u64, bool)> = HashMap::new();
         for row in &who.rows {
@@ -379,7 +443,9 @@ mod tests {
             }
             whole.rows.extend_from_slice(&news.rows);
             whole.file_rows.extend_from_slice(&news.file_rows);
-            store.rows(&mut kept, news.rows, news.file_rows);
+            whole.samples.extend_from_slice(&news.samples);
+            whole.requests.extend_from_slice(&news.requests);
+            store.rows(&mut kept, news);
             assert!(bytes_of_rows(&kept) <= limit, "sample {number}");
         }
         (store, kept, whole)
@@ -389,13 +455,14 @@ mod tests {
     fn rows_become_longer_and_nothing_else_is_lost() {
         let (_, _, whole) = stored(usize::MAX, 3_000);
         let all = bytes_of_rows(&whole);
-        for share in [2, 3, 10, 50] {
+        for share in [2, 3, 10, 20] {
             let (store, mut kept, _) = stored(all / share, 3_000);
             // The newest rows are still as they came.
             assert_eq!(kept.rows.last(), whole.rows.last());
             assert_eq!(store.finish(&mut kept), Vec::<String>::new());
             assert_eq!(by_process(&kept), by_process(&whole), "1 of {share}");
             assert_eq!(totals(&kept), totals(&whole));
+            assert_eq!(sampled(&kept), sampled(&whole));
             assert!(kept.rows.is_sorted_by_key(|row| row.to_ns));
             assert!(kept.file_rows.is_sorted_by_key(|row| row.to_ns));
             assert!(kept.rows.len() > whole.rows.len() / share / 8, "no shorter than needed");
@@ -420,7 +487,7 @@ mod tests {
             }
             let (process, _) = store.ids(number, 0);
             let row = ProcessRow { process, to_ns: 5, figures: [1; 11], ..ProcessRow::default() };
-            store.rows(&mut who, vec![row], Vec::new());
+            store.rows(&mut who, Who { rows: vec![row], ..Who::default() });
         }
         let others = who.processes.last().unwrap();
         assert!(is_others(others) && others.is_many && who.processes.len() < 150);
@@ -462,7 +529,8 @@ mod tests {
             };
             whole.rows.push(row);
             whole.file_rows.push(file_row);
-            store.rows(&mut who, vec![row], vec![file_row]);
+            let news = Who { rows: vec![row], file_rows: vec![file_row], ..Who::default() };
+            store.rows(&mut who, news);
             assert!(bytes_of_rows(&who) <= limit);
         }
         let large = who.rows.iter().find(|row| row.figures[0] >= 1 << 40).unwrap();

@@ -5,6 +5,7 @@
 //! hundred thousand lines.
 
 use crate::trace::stack::kept::{self, KeptTable};
+use model::recording::CallShare;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -44,6 +45,20 @@ impl Place {
         (Place::KernelThread, "kernel_thread"),
         (Place::Other, "other"),
     ];
+
+    /// What it is of a call that it came in.
+    fn call_share(self) -> Option<CallShare> {
+        match self {
+            Place::Interrupt | Place::Softirq => Some(CallShare::Interrupt),
+            Place::Reclaim => Some(CallShare::Reclaim),
+            Place::FaultFirstTouch
+            | Place::FaultCopyOnWrite
+            | Place::FaultFile
+            | Place::FaultSwap
+            | Place::FaultOther => Some(CallShare::Fault),
+            _ => None,
+        }
+    }
 
     /// Which of two places on one stack decides: the smaller number.
     fn weight(self) -> u8 {
@@ -210,6 +225,21 @@ const WORK: &[(KernelWork, &str)] = &[
     ),
 ];
 
+/// What a call to read or write does beside itself, wherever on the stack it is.
+const SHARES: &[(CallShare, &str)] = &[
+    (
+        CallShare::Block,
+        "submit_bio __submit_bio blk_finish_plug blk_flush_plug __blk_flush_plug blk_mq_",
+    ),
+    (
+        CallShare::CacheFill,
+        "page_cache_ra_ page_cache_sync_ page_cache_async_ force_page_cache_ do_page_cache_ra \
+        ondemand_readahead page_cache_readahead ra_alloc_folio filemap_create_folio \
+        filemap_add_folio __filemap_add_folio add_to_page_cache filemap_alloc_folio \
+        filemap_read_folio filemap_read_page read_pages mpage_read",
+    ),
+];
+
 /// Beginnings of the functions that are one system call, whose name follows.
 const CALLS: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_", "ksys_", "__sys_"];
 /// What the kernel calls otherwise than programs do.
@@ -221,6 +251,7 @@ const OTHER_NAMES: &[(&str, &str)] =
 struct FunctionRole {
     place: Option<Place>,
     work: Option<KernelWork>,
+    share: Option<CallShare>,
     call: Option<&'static str>,
 }
 
@@ -230,6 +261,8 @@ pub struct Seen {
     pub place: Place,
     pub work: KernelWork,
     pub call: Option<&'static str>,
+    /// What it is of a call to read or write that is not the call itself.
+    pub share: Option<CallShare>,
 }
 
 /// Functions of the running kernel.
@@ -243,7 +276,7 @@ impl ProcessorFunctions {
     /// Those of the running kernel, found on first use; none where it hides their addresses.
     pub fn of_kernel() -> &'static Self {
         static TABLE: OnceLock<ProcessorFunctions> = OnceLock::new();
-        let rules = (PLACES, WORK);
+        let rules = (PLACES, WORK, SHARES);
         TABLE.get_or_init(|| kept::of_kernel(&rules).unwrap_or_default())
     }
 
@@ -284,6 +317,7 @@ impl ProcessorFunctions {
     /// What a stack says, from the innermost function outwards; an empty one is user code.
     pub fn judge(&self, is_kernel_thread: bool, frames: impl Iterator<Item = u64>) -> Seen {
         let (mut place, mut work, mut call) = (None::<Place>, None, None);
+        let mut share = None;
         let mut is_empty = true;
         for frame in frames.filter(|frame| *frame < u64::MAX - 4095) {
             is_empty = false;
@@ -295,6 +329,7 @@ impl ProcessorFunctions {
             }
             work = work.or(role.work);
             call = role.call.or(call);
+            share = if share == Some(CallShare::Block) { share } else { role.share.or(share) };
         }
         let place = match place {
             None if is_empty && !is_kernel_thread => Place::User,
@@ -302,7 +337,8 @@ impl ProcessorFunctions {
             None => Place::Other,
             Some(place) => place,
         };
-        Seen { place, work: work.unwrap_or(KernelWork::Other), call }
+        let share = place.call_share().or(share);
+        Seen { place, work: work.unwrap_or(KernelWork::Other), call, share }
     }
 }
 
@@ -324,7 +360,8 @@ impl KeptTable for ProcessorFunctions {
         let line = |(start, role): &(u64, FunctionRole)| {
             let place = role.place.map_or(NONE, |place| Place::ALL[place as usize].1);
             let work = role.work.map_or(NONE, |work| KernelWork::ALL[work as usize].1);
-            format!("{start:x} {place} {work} {}\n", role.call.unwrap_or(NONE))
+            let share = role.share.map_or(NONE, |share| CallShare::ALL[share as usize].1);
+            format!("{start:x} {place} {work} {share} {}\n", role.call.unwrap_or(NONE))
         };
         self.ranges.iter().map(line).collect()
     }
@@ -346,8 +383,9 @@ fn kept_range(line: &str) -> Option<(u64, FunctionRole)> {
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
     let place = named(&Place::ALL, words.next()?)?;
     let work = named(&KernelWork::ALL, words.next()?)?;
+    let share = named(&CallShare::ALL, words.next()?)?;
     let call = words.next().filter(|call| *call != NONE);
-    let role = FunctionRole { place, work, call: call.and_then(kept_call) };
+    let role = FunctionRole { place, work, share, call: call.and_then(kept_call) };
     Some((start, role))
 }
 
@@ -355,11 +393,12 @@ fn kept_range(line: &str) -> Option<(u64, FunctionRole)> {
 struct Rules {
     places: HashMap<u8, Vec<(&'static str, Place)>>,
     work: HashMap<u8, Vec<(&'static str, KernelWork)>>,
+    shares: HashMap<u8, Vec<(&'static str, CallShare)>>,
 }
 
 impl Rules {
     fn new() -> Self {
-        Self { places: by_letter(PLACES), work: by_letter(WORK) }
+        Self { places: by_letter(PLACES), work: by_letter(WORK), shares: by_letter(SHARES) }
     }
 
     fn role(&self, symbol: &str) -> FunctionRole {
@@ -371,6 +410,7 @@ impl Rules {
         FunctionRole {
             place: longest(&self.places, name),
             work: longest(&self.work, name),
+            share: longest(&self.shares, name),
             call: call_of(name),
         }
     }
@@ -437,7 +477,8 @@ mod tests {
         1300 T do_syscall_64\n1400 T __x64_sys_read\n1500 t ext4_file_read_iter\n\
         1600 T rep_movs_alternative\n1700 T handle_softirqs\n1800 T tcp_v4_rcv\n\
         1900 T try_to_free_pages\n1a00 T kthread\n1b00 T native_queued_spin_lock_slowpath\n\
-        1c00 T something_else\n";
+        1c00 T something_else\n1d00 T filemap_add_folio\n1e00 T page_cache_ra_unbounded\n\
+        1f00 T submit_bio_noacct\n";
 
     fn judge(frames: &[u64]) -> Seen {
         ProcessorFunctions::read_symbols(SYMBOLS.as_bytes()).judge(false, frames.iter().copied())
@@ -465,6 +506,16 @@ mod tests {
     }
 
     #[test]
+    fn a_call_is_not_what_fills_the_cache_or_hands_over_requests() {
+        let share = |frames: &[u64]| judge(frames).share;
+        assert_eq!(share(&[0x1610, 0x1510, 0x1410, 0x1310]), None);
+        assert_eq!(share(&[0x1d10, 0x1e10, 0x1410, 0x1310]), Some(CallShare::CacheFill));
+        assert_eq!(share(&[0x1f10, 0x1e10, 0x1410, 0x1310]), Some(CallShare::Block));
+        assert_eq!(share(&[0x1910, 0x1d10, 0x1410, 0x1310]), Some(CallShare::Reclaim));
+        assert_eq!(share(&[0x1710, 0x1f10, 0x1410, 0x1310]), Some(CallShare::Interrupt));
+    }
+
+    #[test]
     fn what_interrupts_decides() {
         let seen = judge(&[0x1810, 0x1710, 0x1210, 0x1110, 0x1010]);
         assert_eq!((seen.place, seen.work), (Place::Softirq, KernelWork::Network));
@@ -475,7 +526,7 @@ mod tests {
         let table = ProcessorFunctions::read_symbols(SYMBOLS.as_bytes());
         let again = ProcessorFunctions::read(table.write().lines()).unwrap();
         assert_eq!(again.ranges, table.ranges);
-        for damaged in ["1000 user", "x user - -", "1000 no_such_place - -"] {
+        for damaged in ["1000 user", "1000 user -", "x user - - -", "1000 no_such_place - - -"] {
             assert!(ProcessorFunctions::read(damaged.lines()).is_none(), "{damaged}");
         }
     }

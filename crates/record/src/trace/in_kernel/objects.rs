@@ -55,6 +55,7 @@ const EVENTS: &[&str] = &[
     "bpf_iter_task",
     "btf_trace_balance_dirty_pages",
     "btf_trace_block_bio_queue",
+    "btf_trace_block_io_start",
     "btf_trace_block_rq_complete",
     "btf_trace_block_rq_issue",
     "btf_trace_block_rq_requeue",
@@ -105,6 +106,11 @@ pub const FILE_NAMES: (usize, usize) = (7, 48);
 /// `struct file_value`.
 pub const FILE_VALUE_BYTES: usize = 32 + FILE_NAMES.0 * FILE_NAMES.1;
 
+/// `struct user_key`.
+pub const USER_KEY_BYTES: usize = 12;
+/// `struct user_sums`.
+pub const USER_BYTES: usize = 8 * (3 + CLASS_COUNT);
+
 const KIND_END: u32 = 1;
 const KIND_STACK: u32 = 2;
 const KIND_CPU: u32 = 3;
@@ -127,6 +133,7 @@ pub struct Maps {
     pub devices: Table<8, DEVICE_BYTES>,
     pub short: Table<SHORT_KEY_BYTES, SHORT_VALUE_BYTES>,
     pub files: Table<FILE_KEY_BYTES, FILE_VALUE_BYTES>,
+    pub device_users: Table<USER_KEY_BYTES, USER_BYTES>,
 }
 
 /// What a state is called in the kernel.
@@ -163,6 +170,7 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         devices: programs.table("devices")?,
         short: programs.table("short_processes")?,
         files: programs.table("files")?,
+        device_users: programs.table("device_users")?,
     };
     Ok((programs, maps))
 }
@@ -197,7 +205,16 @@ pub struct ShortRecord {
 pub enum News<F> {
     Used(ThreadRecord),
     Stack { id: u32, is_block: bool, frames: F },
-    Cpu { is_kernel_thread: bool, frames: F },
+    Cpu { of: Sampled, frames: F },
+}
+
+/// Which process a sample met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sampled {
+    pub process: u32,
+    pub parent: u32,
+    pub name: String,
+    pub is_kernel_thread: bool,
 }
 
 /// Reads one record of the ring; `None` for one that is not whole.
@@ -215,7 +232,15 @@ pub fn news(record: &[u8]) -> Option<News<impl Iterator<Item = u64> + Clone>> {
     let frames = addresses.take_while(|frame| *frame != 0);
     match kind {
         KIND_STACK => Some(News::Stack { id: first, is_block: second != 0, frames }),
-        KIND_CPU => Some(News::Cpu { is_kernel_thread: second != 0, frames }),
+        KIND_CPU => {
+            let of = Sampled {
+                process: first,
+                parent: number(record, STACK_BYTES)?,
+                name: text(record.get(STACK_BYTES + 4..STACK_BYTES + 4 + NAME_BYTES)?),
+                is_kernel_thread: second != 0,
+            };
+            Some(News::Cpu { of, frames })
+        }
         _ => None,
     }
 }

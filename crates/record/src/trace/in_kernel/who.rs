@@ -4,7 +4,7 @@
 //! one, if they used enough to matter in so short a time; once a second all that used anything
 //! worth it, and those that have ended. What never gets a row is summed up as `others`.
 
-use super::objects::{FIGURES, ShortRecord, ThreadRecord};
+use super::objects::{FIGURES, Sampled, ShortRecord, ThreadRecord};
 use super::program_name;
 use crate::collect::LimitedPaths;
 use model::recording::{Process, ProcessFigure, ProcessRow, Who};
@@ -281,6 +281,27 @@ impl Processes {
             key = Key::Others;
         }
         self.identify(&key, who).unwrap_or_default()
+    }
+
+    /// The id of a process that a sample met. One that has ended is among the short-lived ones of
+    /// its parent, those of its name first: it may have been met before it executed its program.
+    pub fn id_of_sampled(&mut self, of: &Sampled, who: &mut Who) -> u32 {
+        let named = Key::Short(of.parent, of.name.clone());
+        if self.known.contains_key(&Key::Process(of.process)) {
+            return self.id_of(of.process, who);
+        }
+        let key = if self.known.contains_key(&named) {
+            Some(named)
+        } else {
+            let of_parent =
+                |key: &&Key| matches!(key, Key::Short(parent, _) if *parent == of.parent);
+            let all = self.known.keys().filter(of_parent);
+            all.max_by_key(|key| self.known.get(*key).map_or(0, |known| known.processes)).cloned()
+        };
+        match key {
+            Some(key) => self.identify(&key, who).unwrap_or_default(),
+            None => self.id_of(0, who),
+        }
     }
 }
 

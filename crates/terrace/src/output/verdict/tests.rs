@@ -134,6 +134,8 @@ fn used(label: &str, figure: &str, unit: &str, value: u64, share: f64) -> Proces
         value,
         unit: unit.to_owned(),
         share,
+        share_low: None,
+        share_high: None,
         grade: Grade::Measured,
     }
 }

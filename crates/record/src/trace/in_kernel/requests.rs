@@ -1,0 +1,102 @@
+//! Reads and writes of block devices by process: those of the first processes of each second have
+//! a row, the rest are among the others of their device and direction.
+
+use super::objects::{USER_BYTES, USER_KEY_BYTES, number, word};
+use super::who::Processes;
+use crate::trace::block::CLASS_COUNT;
+use model::recording::{RequestRow, Who};
+
+/// The first so many of a second have rows: three for each of several busy devices.
+const FIRST: usize = 12;
+/// Bits of the minor number in the kernel's own form of a device number.
+const MINOR_BITS: u32 = 20;
+
+const _: () = assert!(CLASS_COUNT == RequestRow::CLASSES);
+
+/// Requests since the last rows; `process` is the kernel's number until they are written.
+#[derive(Debug, Default)]
+pub struct DeviceUsers {
+    done: Vec<RequestRow>,
+    from_ns: u64,
+}
+
+impl DeviceUsers {
+    /// Takes one entry of the kernel's table.
+    pub fn take(&mut self, key: &[u8; USER_KEY_BYTES], value: &[u8; USER_BYTES]) {
+        let (Some(device), Some(direction), Some(process)) =
+            (number(key, 0), number(key, 4), number(key, 8))
+        else {
+            return;
+        };
+        let word = |index: usize| word(value, 8 * index).unwrap_or_default();
+        self.done.push(RequestRow {
+            process,
+            device: (device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1)),
+            is_write: direction != 0,
+            requests: word(0),
+            bytes: word(1),
+            latency_ns: word(2),
+            classes: std::array::from_fn(|class| word(3 + class)),
+            ..RequestRow::default()
+        });
+    }
+
+    /// Writes the rows of this second.
+    pub fn write(&mut self, processes: &mut Processes, caller_ns: u64, who: &mut Who) {
+        let to_ns = caller_ns / 1000 * 1000;
+        let from_ns = std::mem::replace(&mut self.from_ns, to_ns).min(to_ns);
+        let mut done = std::mem::take(&mut self.done);
+        done.retain(|row| row.requests > 0);
+        done.sort_unstable_by_key(|row| (std::cmp::Reverse(row.latency_ns), row.process));
+        let mut rows: Vec<RequestRow> = Vec::new();
+        for (number, row) in done.into_iter().enumerate() {
+            let pid = if number < FIRST { row.process } else { 0 };
+            let process = processes.id_of(pid, who);
+            let row = RequestRow { process, from_ns, to_ns, ..row };
+            let key = |row: &RequestRow| (row.process, row.device, row.is_write);
+            match rows.iter_mut().find(|known| key(known) == key(&row)) {
+                Some(known) => add(known, &row),
+                None => rows.push(row),
+            }
+        }
+        who.requests.append(&mut rows);
+    }
+}
+
+fn add(sum: &mut RequestRow, more: &RequestRow) {
+    sum.requests += more.requests;
+    sum.bytes += more.bytes;
+    sum.latency_ns += more.latency_ns;
+    for (sum, more) in sum.classes.iter_mut().zip(&more.classes) {
+        *sum += more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_requests_are_in_a_row_or_among_the_others() {
+        let mut requests = DeviceUsers::default();
+        for process in 1..=40u32 {
+            let mut key = [0; USER_KEY_BYTES];
+            key[..4].copy_from_slice(&(254u32 << MINOR_BITS).to_ne_bytes());
+            key[8..].copy_from_slice(&process.to_ne_bytes());
+            let mut value = [0; USER_BYTES];
+            for (index, number) in [2u64, 8192, 300_000, 0, 2].into_iter().enumerate() {
+                value[8 * index..8 * index + 8].copy_from_slice(&number.to_ne_bytes());
+            }
+            requests.take(&key, &value);
+        }
+        let (mut processes, mut who) = (Processes::default(), Who::default());
+        requests.write(&mut processes, 1_000_000_000, &mut who);
+        // None of the processes is known.
+        let [row] = who.requests.as_slice() else {
+            panic!("{:?}", who.requests);
+        };
+        assert_eq!((row.device, row.is_write, row.requests), ((254, 0), false, 80));
+        assert_eq!((row.bytes, row.latency_ns), (40 * 8192, 12_000_000));
+        assert_eq!(row.classes[1], 80);
+    }
+}
