@@ -2,7 +2,7 @@
 //! CRC-32C. docs/recording.md draws it byte by byte.
 //!
 //! - [`Writer`] appends chunks; [`read`] goes through once and takes every whole chunk before the
-//!   first bad one; [`Outline`] reads only what a part of the time needs.
+//!   first bad one; [`RecordingOutline`] reads only what a part of the time needs.
 //! - A recording is made by a [`RecordSink`](crate::RecordSink): `Writer<Vec<u8>>` in memory,
 //!   [`FileSink`] in a file, [`Ring`] in a directory of files that keeps the last hours.
 //! - [`open`] and [`Follower`] take a path, and find out which of them it is.
@@ -22,6 +22,7 @@ mod pending_who;
 mod read_back;
 mod reader;
 mod ring;
+mod ring_outline;
 mod segments;
 mod tail;
 mod varint;
@@ -31,10 +32,11 @@ pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
 pub use file_sink::{FileSink, check};
 pub use follower::Follower;
 pub use joined::read_ring;
-pub use open::{open, open_one_of};
+pub use open::{RecordingOutline, open, open_one_of};
 pub use part::Outline;
 pub use reader::{MAX_BYTES, MAX_CHANGES, read};
 pub(crate) use reader::{bytes_of_values, bytes_of_who};
 pub use ring::{MIN_KEEP_BYTES, Ring, SEGMENTS};
+pub use ring_outline::RingOutline;
 pub(crate) use varint::put as put_varint;
 pub use writer::Writer;

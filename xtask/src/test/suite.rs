@@ -42,6 +42,7 @@ const BESIDE: &[&str] = &[
     "crates/record/tests/file_part.rs",
     "crates/record/tests/file_property.rs",
     "crates/record/tests/file_ring.rs",
+    "crates/record/tests/file_ring_part.rs",
     "crates/record/tests/file_who.rs",
     "crates/record/tests/import.rs",
     "crates/record/tests/redact_property.rs",

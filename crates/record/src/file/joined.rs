@@ -29,7 +29,7 @@ const GAP_NS: u64 = 2_000_000_000;
 
 /// Of the memory that a ring may take, the segment that is added takes one part of so many,
 /// the whole the rest.
-const PART_SHARE: usize = 4;
+pub(super) const PART_SHARE: usize = 4;
 
 /// Reads a ring: all its segments as one recording, times counted from the first one's
 /// start, series joined by their names. The facts are those of the newest segment. A pause
@@ -58,13 +58,13 @@ pub(super) fn read_closed(
             continue;
         }
         if let Some(mut part) = read_segment(directory, &name, None, part_limits, &mut damage) {
-            joined.add_and_thin(&mut part);
+            joined.add_and_thin(&mut part, None);
         }
     }
     if let Some((name, file)) = own
         && let Some(mut part) = read_segment(directory, &name, Some(file), part_limits, &mut damage)
     {
-        joined.add_and_thin(&mut part);
+        joined.add_and_thin(&mut part, None);
     }
     if !joined.is_begun {
         return Err(nothing_in(directory.path(), damage.pop()));
@@ -74,7 +74,7 @@ pub(super) fn read_closed(
 
 /// Reads one segment, from `file` if it is open already. What is wrong with it goes to `damage`,
 /// after its name.
-fn read_segment(
+pub(super) fn read_segment(
     directory: &Directory,
     name: &OsStr,
     file: Option<File>,
@@ -173,16 +173,19 @@ impl JoinedRecording {
         bytes > self.budget.left()
     }
 
-    /// Adds a whole segment, and thins the samples of the whole if they do not fit any more.
-    fn add_and_thin(&mut self, part: &mut Recording) {
-        self.add(part);
+    /// Adds a segment, and thins the samples of the whole if they do not fit any more. Its times
+    /// count from `offset_ns` of the whole, if that is known.
+    pub(super) fn add_and_thin(&mut self, part: &mut Recording, offset_ns: Option<u64>) {
+        self.next();
+        self.begin(part, offset_ns);
+        self.grow(part);
         while self.is_full() && self.recording.ticks.len() > self.recording.series.len().max(16) {
             self.thinning.halve(&mut self.recording);
         }
     }
 
     /// The whole, whose segments had this `damage`.
-    fn finish(mut self, damage: Vec<String>) -> Recording {
+    pub(super) fn finish(mut self, damage: Vec<String>) -> Recording {
         self.recording.damage = damage;
         self.thinning.finish(&mut self.recording);
         let Recording { damage, who, .. } = &mut self.recording;
@@ -194,7 +197,7 @@ impl JoinedRecording {
     /// Adds a whole segment, and takes its rows of processes and files out of it.
     pub(super) fn add(&mut self, part: &mut Recording) {
         self.next();
-        self.begin(part);
+        self.begin(part, None);
         self.grow(part);
     }
 
@@ -211,37 +214,25 @@ impl JoinedRecording {
             return;
         }
         if !self.part.is_begun {
-            self.begin(part);
+            self.begin(part, None);
         }
         self.grow(part);
     }
 
-    /// Finds the segment's place in the whole, and ends the series that it lacks.
-    fn begin(&mut self, part: &Recording) {
+    /// Finds the segment's place in the whole if it is not known, and ends the series that the
+    /// segment lacks.
+    fn begin(&mut self, part: &Recording, known_offset_ns: Option<u64>) {
         let whole = &mut self.recording;
         if !self.is_begun {
             whole.facts.started_unix_ns = part.facts.started_unix_ns;
         }
         let last = self.thinning.last();
-        let started_unix_ns = whole.facts.started_unix_ns;
-        let mut offset_ns = part.facts.started_unix_ns.saturating_sub(started_unix_ns);
-        let is_back = |first: &Tick| {
-            first.due_ns.saturating_add(offset_ns) < last.due_ns
-                || first.at_ns.saturating_add(offset_ns) < last.at_ns
-        };
-        if part.ticks.first().is_some_and(is_back) {
-            // The clock was set back between two runs.
-            offset_ns = last.at_ns;
-        }
-        let first = part.ticks.first();
+        let after_ns = part.facts.started_unix_ns.saturating_sub(whole.facts.started_unix_ns);
+        let first = part.ticks.first().copied();
+        let offset_ns = known_offset_ns.unwrap_or_else(|| offset_ns(after_ns, first, last));
         let first_ns = first.map_or(last.at_ns, |tick| tick.at_ns.saturating_add(offset_ns));
-        if self.is_begun && first_ns - last.at_ns > GAP_NS {
-            whole.spans.push(Span {
-                kind: "gap".to_owned(),
-                text: "nothing was recorded".to_owned(),
-                start_ns: last.at_ns,
-                end_ns: first_ns,
-            });
+        if self.is_begun {
+            whole.spans.extend(gap(last.at_ns, first_ns));
         }
         let first = self.thinning.seen();
         if !part.ticks.is_empty() {
@@ -324,8 +315,28 @@ impl JoinedRecording {
     }
 }
 
+/// Where a segment begins that started `after_ns` after the whole by the clock of the day, and whose
+/// first sample follows `last`. If the clock was set back between two runs, right after `last`.
+pub(super) fn offset_ns(after_ns: u64, first: Option<Tick>, last: Tick) -> u64 {
+    let is_back = |first: Tick| {
+        first.due_ns.saturating_add(after_ns) < last.due_ns
+            || first.at_ns.saturating_add(after_ns) < last.at_ns
+    };
+    if first.is_some_and(is_back) { last.at_ns } else { after_ns }
+}
+
+/// The span that marks a long pause between the last sample of a segment and the first of the next.
+pub(super) fn gap(last_ns: u64, first_ns: u64) -> Option<Span> {
+    (first_ns.saturating_sub(last_ns) > GAP_NS).then(|| Span {
+        kind: "gap".to_owned(),
+        text: "nothing was recorded".to_owned(),
+        start_ns: last_ns,
+        end_ns: first_ns,
+    })
+}
+
 /// What all runs together spent between the samples that are here.
-fn own_cpu_ns(recording: &Recording) -> u64 {
+pub(super) fn own_cpu_ns(recording: &Recording) -> u64 {
     let own = recording.series(OWN_CPU);
     let mut last: Option<i64> = None;
     let steps = own.into_iter().flat_map(|own| &own.steps);

@@ -3,7 +3,9 @@
 //! The readers of both are below; [`Follower`](super::Follower) opens one that still grows.
 
 use super::joined::read_closed;
+use super::part::Outline;
 use super::reader::{Limits, MAX_BYTES, not_a_recording, read_within};
+use super::ring_outline::RingOutline;
 use super::segments::open_directory;
 use crate::{Error, Result};
 use model::recording::Recording;
@@ -31,6 +33,45 @@ pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
         OpenRecording::Ring(directory) => read_closed(&directory, None, limits),
         OpenRecording::File(file) => {
             read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
+        }
+    }
+}
+
+/// A recording of which only a part is to be read, a file or a ring.
+#[derive(Debug)]
+pub enum RecordingOutline {
+    /// One file.
+    File(Box<Outline<File>>),
+    /// A directory of segments.
+    Ring(Box<RingOutline>),
+}
+
+impl RecordingOutline {
+    /// Everything but the samples of the recording at `path`; `None` for one that needs [`open`].
+    #[must_use]
+    pub fn open(path: &Path) -> Option<Self> {
+        if path.is_dir() {
+            return RingOutline::open(path).map(|ring| Self::Ring(Box::new(ring)));
+        }
+        Outline::open(path).map(|file| Self::File(Box::new(file)))
+    }
+
+    /// What is known without samples: facts, spans, how long it is, and the outcome.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        match self {
+            Self::File(file) => file.recording(),
+            Self::Ring(ring) => ring.recording(),
+        }
+    }
+
+    /// The recording with its samples from the last one at or before `from_ns`, or an earlier one,
+    /// to the first one at or after `to_ns`, or a later one; `None` if that cannot be read alone.
+    #[must_use]
+    pub fn part(self, from_ns: u64, to_ns: u64) -> Option<Recording> {
+        match self {
+            Self::File(file) => file.part(from_ns, to_ns),
+            Self::Ring(ring) => ring.part(from_ns, to_ns),
         }
     }
 }

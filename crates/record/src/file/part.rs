@@ -3,8 +3,8 @@
 //!
 //! The positions of the chunks come from their headers: walking over those of a day's recording
 //! takes some milliseconds. What is used is checked as always; what is skipped is not. This works
-//! only for a recording that was ended and is whole as far as it was read. Any other is read in one
-//! pass, which reports what is wrong with it.
+//! only for a recording that was ended (or a segment of a ring) and is whole as far as it was read.
+//! Any other is read in one pass, which reports what is wrong with it.
 
 use super::chunk::{ChunkKind, Chunks};
 use super::reader::{self, Limits, Reading};
@@ -43,11 +43,18 @@ impl<R: Read + Seek> Outline<R> {
     /// As [`Outline::open`], for what is open already.
     #[must_use]
     pub fn read(source: R) -> Option<Self> {
+        let outline = Self::of_segment(source, Limits::default())?;
+        outline.recording().outcome.is_some().then_some(outline)
+    }
+
+    /// As [`Outline::read`], within `limits`, for a segment of a ring: only the last one has an
+    /// outcome.
+    pub(super) fn of_segment(source: R, limits: Limits) -> Option<Self> {
         let chunks = reader::start(source).ok()?;
         let mut outline = Self {
             start: chunks.offset,
             chunks,
-            reading: Reading::new(Limits::default()),
+            reading: Reading::new(limits),
             rows: Vec::new(),
             growths: Vec::new(),
         };
@@ -106,7 +113,7 @@ impl<R: Read + Seek> Outline<R> {
     }
 
     /// Goes over all chunks and takes all but samples and rows of processes; `None` for a recording
-    /// that was cut.
+    /// whose rows are out of order or too many.
     fn walk(&mut self) -> Result<Option<()>, String> {
         let is_timed =
             |kind| matches!(kind, ChunkKind::Samples | ChunkKind::Row | ChunkKind::Growths);
@@ -127,9 +134,7 @@ impl<R: Read + Seek> Outline<R> {
                 _ => {}
             }
         }
-        let in_order = self.rows.is_sorted();
-        let has_end = self.reading.recording.outcome.is_some();
-        Ok((in_order && has_end).then_some(()))
+        Ok(self.rows.is_sorted().then_some(()))
     }
 
     fn last_ns(&self) -> Option<u64> {
