@@ -16,8 +16,8 @@ use explain::recording::{View, Window};
 use model::explanation::{Cause, Explanation, OverlappingPart, Slice};
 use model::machine::MachineFacts;
 use model::recording::{
-    DeviceFacts, DeviceKind, Ending, GroupFacts, MountFacts, Recording, RecordingOutcome, Series,
-    SeriesKind, SeriesStep, SourceState, Subject, Tick,
+    DeviceFacts, DeviceKind, Ending, GroupFacts, MountFacts, NewMemoryPrice, Recording,
+    RecordingOutcome, Series, SeriesKind, SeriesStep, SourceState, Subject, Tick,
 };
 use model::{Evidence, Grade};
 use proptest::prelude::*;
@@ -109,6 +109,13 @@ impl Fixture {
                 facts.machine = Some(MachineFacts {
                     virtualization: Some(rest.to_owned()),
                     ..MachineFacts::default()
+                });
+            }
+            "new_page_ns" => {
+                facts.new_memory = Some(NewMemoryPrice {
+                    page_ns: rest.parse().unwrap(),
+                    pages: 131_072,
+                    surveyed_unix_s: 0,
                 });
             }
             "noevents" => facts.sights.clear(),

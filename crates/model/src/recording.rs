@@ -16,7 +16,9 @@ pub mod task;
 pub mod who;
 
 pub use clock::ClockSet;
-pub use facts::{DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, SourceState, Subject};
+pub use facts::{
+    DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, NewMemoryPrice, SourceState, Subject,
+};
 pub use group_name::{GroupKind, GroupName};
 pub use limited_group::{LIMITED, is_in_group, limited_directory, limited_group, path_in_source};
 pub use outcome::{Ending, RecordingOutcome, Usage};

@@ -32,7 +32,9 @@ use crate::trace::Family;
 use crate::{Error, ErrorKind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
-use model::recording::{Ending, Facts, Recording, RecordingOutcome, SourceState, Subject};
+use model::recording::{
+    Ending, Facts, NewMemoryPrice, Recording, RecordingOutcome, SourceState, Subject,
+};
 use sampler::RecordingPurpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -63,6 +65,8 @@ pub struct RecordOptions {
     pub keep_bytes: u64,
     /// The machine, as the caller found it; goes into the facts.
     pub machine: Option<MachineFacts>,
+    /// What a survey has of memory that was never touched; goes into the facts.
+    pub new_memory: Option<NewMemoryPrice>,
     /// What the recording is dated by.
     pub clock: DayClock,
 }
@@ -80,6 +84,7 @@ impl Default for RecordOptions {
             keep_ns: None,
             keep_bytes: u64::MAX,
             machine: None,
+            new_memory: None,
             clock: DayClock::default(),
         }
     }
@@ -157,6 +162,7 @@ fn facts(watch: &RecordOptions, subject: Subject) -> Facts {
         utc_offset_s: sys::local_time::utc_offset_s(unix_s.cast_signed()),
         subject,
         machine: watch.machine.clone(),
+        new_memory: watch.new_memory.clone(),
         processors: u32::try_from(processors).unwrap_or(u32::MAX),
         page_bytes: sys::process::page_bytes() as u64,
         rate_hz: watch.rate_hz,

@@ -1,5 +1,5 @@
-//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds; and the one by which the
-//! kernel says when a process started.
+//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds, which stands still while the
+//! machine is suspended; and the one by which the kernel says when a process started.
 //!
 //! Read through the vDSO where the kernel offers it, so a reading costs tens of
 //! nanoseconds. It says nothing about the time of day.
@@ -24,6 +24,14 @@ fn read(clock: libc::clockid_t) -> u64 {
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     // Both parts are non-negative for these clocks; 584 years fit.
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// How long the machine was suspended since it was started: the clock of [`now_ns`] stands still
+/// then.
+#[must_use]
+pub fn suspended_ns() -> u64 {
+    let steady_ns = now_ns();
+    since_boot_ns().saturating_sub(steady_ns)
 }
 
 /// The kernel's tick (1 s / `CONFIG_HZ`): what its coarse clocks and some of its accounts count

@@ -140,6 +140,18 @@ pub struct GroupFacts {
     pub made: bool,
 }
 
+/// What the first store to a page of new memory costs, by the newest survey of this machine that is
+/// kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewMemoryPrice {
+    /// Median of one page, nanoseconds.
+    pub page_ns: f64,
+    /// How many pages were timed.
+    pub pages: u32,
+    /// When the survey started, seconds since 1970 UTC.
+    pub surveyed_unix_s: u64,
+}
+
 /// What was watched, where, and with what sight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -153,6 +165,9 @@ pub struct Facts {
     pub subject: Subject,
     /// The machine.
     pub machine: Option<MachineFacts>,
+    /// What a survey of this machine, if one is kept, has of memory that was never touched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_memory: Option<NewMemoryPrice>,
     /// Processors online.
     pub processors: u32,
     /// Bytes in a base page.

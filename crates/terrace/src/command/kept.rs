@@ -1,4 +1,5 @@
-//! Surveys that are kept, so that `compare` knows how much this machine varies by itself.
+//! Surveys that are kept, so that `compare` knows how much this machine varies by itself, and a
+//! recording what new memory costs here.
 //!
 //! They lie in the user's state directory (XDG Base Directory Specification), a folder for each
 //! machine and state of it, the last 20. Of a survey only the figures and the machine are kept:
@@ -7,6 +8,9 @@
 
 use crate::output::OutputTarget;
 use crate::output::json;
+use model::TierKind;
+use model::machine::MachineFacts;
+use model::recording::NewMemoryPrice;
 use model::survey::Survey;
 use std::ffi::OsString;
 use std::io::Read;
@@ -28,7 +32,7 @@ pub fn keep(survey: &Survey) -> Option<String> {
 }
 
 fn keep_in(state: &Path, survey: &Survey) -> String {
-    let path = path(state, survey);
+    let path = path(state, &survey.machine);
     let kept = Directory::create_private(&path).map_err(Into::into);
     match kept.and_then(|place| put(survey, place)) {
         Ok(number) => format!(
@@ -41,9 +45,30 @@ fn keep_in(state: &Path, survey: &Survey) -> String {
 
 /// The kept surveys of the machine that `survey` is of; none where they cannot be read.
 pub fn of_machine(survey: &Survey) -> Vec<Survey> {
-    let path = state().map(|state| path(&state, survey));
+    let path = state().map(|state| path(&state, &survey.machine));
     let place = path.and_then(|path| Directory::open_private(&path).ok());
     place.map(|place| newest(&place)).unwrap_or_default()
+}
+
+/// What new memory costs by the newest survey of `machine` that is kept and measured it.
+pub fn new_memory_price(machine: &MachineFacts) -> Option<NewMemoryPrice> {
+    price_in(&state()?, machine)
+}
+
+fn price_in(state: &Path, machine: &MachineFacts) -> Option<NewMemoryPrice> {
+    let place = Directory::open_private(&path(state, machine)).ok()?;
+    let names = names(&place).into_iter().rev();
+    names.filter_map(|name| price(&read(&place, &name)?)).next()
+}
+
+/// What a survey has of it; a file that another program wrote may have any number.
+fn price(survey: &Survey) -> Option<NewMemoryPrice> {
+    let tier = survey.tiers.iter().find(|tier| tier.kind == TierKind::NewMemory)?;
+    let latency = tier.latency_ns.as_ref()?;
+    let page_ns = latency.median;
+    let is_sound = page_ns.is_finite() && page_ns > 0.0;
+    let (pages, surveyed_unix_s) = (latency.trials, survey.started_unix_s);
+    is_sound.then_some(NewMemoryPrice { page_ns, pages, surveyed_unix_s })
 }
 
 /// The newest [`MOST`] surveys in `place`.
@@ -69,9 +94,9 @@ fn state() -> Option<PathBuf> {
 }
 
 /// The directory of the surveys of one machine.
-fn path(state: &Path, survey: &Survey) -> PathBuf {
+fn path(state: &Path, machine: &MachineFacts) -> PathBuf {
     let surveys = state.join("terrace/surveys");
-    surveys.join(survey.machine.fingerprint())
+    surveys.join(machine.fingerprint())
 }
 
 /// Puts it there, and removes the oldest beyond [`MOST`]; how many there are then.
@@ -118,6 +143,7 @@ fn is_kept(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Latency;
     use std::os::unix::fs::MetadataExt;
     use testkit::TempDir;
 
@@ -127,6 +153,46 @@ mod tests {
         survey.started_unix_s = started_unix_s;
         survey.machine.host = Some("secret".to_owned());
         survey
+    }
+
+    #[test]
+    fn the_price_of_new_memory_is_that_of_the_newest_survey_of_this_machine() {
+        let parent = TempDir::new();
+        let state = parent.join("state");
+        let mut survey = recorded(100);
+        assert_eq!(price_in(&state, &survey.machine), None);
+        let tier = survey.tiers.iter_mut().find(|tier| tier.kind == TierKind::NewMemory);
+        let latency = Latency { median: 9_500.0, trials: 131_072, ..latency() };
+        tier.unwrap().latency_ns = Some(latency.clone());
+        keep_in(&state, &survey);
+        let price = NewMemoryPrice { page_ns: 9_500.0, pages: 131_072, surveyed_unix_s: 100 };
+        assert_eq!(price_in(&state, &survey.machine), Some(price.clone()));
+        // A newer one that did not measure it does not hide it; of another machine there is none.
+        let mut newer = recorded(200);
+        newer.tiers.retain(|tier| tier.kind != TierKind::NewMemory);
+        keep_in(&state, &newer);
+        assert_eq!(price_in(&state, &survey.machine), Some(price));
+        let other = MachineFacts { online_cpus: 99, ..survey.machine.clone() };
+        assert_eq!(price_in(&state, &other), None);
+        // What nobody measured is no price.
+        survey.started_unix_s = 300;
+        for tier in &mut survey.tiers {
+            tier.latency_ns = Some(Latency { median: 0.0, ..latency.clone() });
+        }
+        keep_in(&state, &survey);
+        assert_eq!(price_in(&state, &survey.machine).unwrap().surveyed_unix_s, 100);
+    }
+
+    fn latency() -> Latency {
+        Latency {
+            median: 0.0,
+            p50: None,
+            p99: None,
+            low: None,
+            high: None,
+            trials: 0,
+            discarded: 0,
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Recording options from the command line, shared by `run`, `record`, `top` and the probes that
 //! record in the background.
 
-use super::machine_facts;
+use super::{kept, machine_facts};
 use crate::args::choice::EventFamily;
 use crate::args::recordings::TopArgs;
 use crate::args::shared::TargetArgs;
@@ -72,11 +72,13 @@ pub fn target(args: &TargetArgs) -> Target {
 
 /// Options that change nothing and follow no events.
 fn default_options(output: Option<PathBuf>) -> RecordOptions {
+    let machine = machine_facts::read(&Root::system());
     RecordOptions {
         rate_hz: BESIDE_A_PROBE_HZ,
         output,
         keep_bytes: 0,
-        machine: Some(machine_facts::read(&Root::system())),
+        new_memory: kept::new_memory_price(&machine),
+        machine: Some(machine),
         ..RecordOptions::default()
     }
 }

@@ -4,7 +4,8 @@
 //! explains it: nothing was freed, swapped or compacted. Only for a subject that mostly takes
 //! new memory, as its kernel time is then mostly the price of pages; and not where the
 //! processor is emulated, as everything is dear there. Where processors were sampled, the time
-//! of first touches is the price, and nothing else of the kernel's.
+//! of first touches is the price, and nothing else of the kernel's. What a survey of this machine
+//! measured for a new page is quoted beside it.
 
 use super::run_view::ratio;
 use super::touched::{grown_bytes, is_emulated, touched};
@@ -77,18 +78,32 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if others > pages / 100 || (held as f64) < pages as f64 * LEAST_HELD {
         return Err(NoFinding::Nothing);
     }
-    let claim = format!(
+    let mut claim = format!(
         "About {} until the host found memory: {} for each of {} new pages, and no counter moved",
         long_time(ns as f64),
         show_ns(each),
         count(paid),
     );
+    let surveyed = run.facts().new_memory.as_ref().filter(|price| price.page_ns > 0.0);
+    if let Some(price) = surveyed {
+        let expected_ns = price.page_ns * paid as f64;
+        claim.push_str(&format!(
+            "; the survey of this machine measured {} for a new page, {} for so many",
+            show_ns(price.page_ns),
+            long_time(expected_ns),
+        ));
+    }
     let mut evidence = vec![measured, touched.evidence()];
     evidence.extend(sampled.into_iter().flat_map(|time| time.evidence));
     let scanned = run.grown("vmstat.pgscan_direct");
     evidence.extend(scanned.into_iter().chain(run.grown("vmstat.pswpout")));
+    evidence.extend(surveyed.map(|price| {
+        Evidence::new("price of a new page by survey", price.page_ns, "ns", "terrace survey")
+    }));
+    // A survey is kept, and the next recording quotes it.
+    let confirm = if surveyed.is_some() { "terrace measure faults" } else { "terrace survey" };
     let finding = Finding::new(Grade::Inferred, claim, evidence)
         .remedy("Touch memory before it is needed and keep it. Risk: it is then missing elsewhere.")
-        .confirm("terrace measure faults");
+        .confirm(confirm);
     Ok(Cause::new(Some(ns), finding))
 }

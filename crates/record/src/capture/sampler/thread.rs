@@ -38,6 +38,7 @@ pub(super) struct SamplerThread<S> {
     clock: DayClock,
     /// The clock of the day less the steady one, when last looked at.
     day_offset_ns: i128,
+    suspended_ns: u64,
     last_taken: bool,
     purpose: RecordingPurpose,
     cpu_before_ns: u64,
@@ -69,6 +70,7 @@ impl<S: RecordSink> SamplerThread<S> {
             marks,
             started_ns: now_ns,
             day_offset_ns: watch.clock.offset_ns(),
+            suspended_ns: watch.clock.suspended_ns(),
             clock: watch.clock,
             last_taken: false,
             purpose,
@@ -86,6 +88,7 @@ impl<S: RecordSink> SamplerThread<S> {
         self.started_ns = self.recorder.begin(watched);
         self.recorder.facts.started_unix_ns = self.clock.now_ns();
         self.day_offset_ns = self.clock.offset_ns();
+        self.suspended_ns = self.clock.suspended_ns();
         self.pace = Pace::new(self.normal_period_ns, self.started_ns);
         self.recorder.write(Tick::default());
         self.setup_ns = self.cpu_ns().saturating_sub(self.cpu_before_ns);
@@ -235,15 +238,20 @@ impl<S: RecordSink> SamplerThread<S> {
         }
     }
 
-    /// Notes that the clock of the day was set.
+    /// Notes that the clock of the day was set, or that the machine was suspended, which moves it
+    /// against the steady one. Each takes only what is more than clocks drift.
     fn check_clock(&mut self, now_ns: u64) {
-        let offset_ns = self.clock.offset_ns();
-        let moved_ns = offset_ns - self.day_offset_ns;
-        self.day_offset_ns = offset_ns;
-        if moved_ns.abs() > CLOCK_JUMP_NS {
-            let at_ns = self.since_start(now_ns);
-            let set = ClockSet::by(moved_ns);
-            self.recorder.note(ClockSet::KIND, set.to_string(), at_ns, at_ns);
+        let (offset_ns, suspended_ns) = (self.clock.offset_ns(), self.clock.suspended_ns());
+        let slept_ns = suspended_ns.saturating_sub(self.suspended_ns);
+        let was_suspended = i128::from(slept_ns) > CLOCK_JUMP_NS;
+        let asleep_ns = if was_suspended { slept_ns } else { 0 };
+        let set_ns = offset_ns - self.day_offset_ns - i128::from(asleep_ns);
+        (self.day_offset_ns, self.suspended_ns) = (offset_ns, suspended_ns);
+        let suspended = was_suspended.then(|| ClockSet::suspended(slept_ns));
+        let set = (set_ns.abs() > CLOCK_JUMP_NS).then(|| ClockSet::by(set_ns));
+        let at_ns = self.since_start(now_ns);
+        for moved in suspended.into_iter().chain(set) {
+            self.recorder.note(ClockSet::KIND, moved.to_string(), at_ns, at_ns);
         }
     }
 

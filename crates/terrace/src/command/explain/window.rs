@@ -281,8 +281,8 @@ mod tests {
         assert_eq!(at("14:30:40"), Ok((25.0, 35.0)));
     }
 
-    /// A command during which the clock is set; what the recorder made of it.
-    fn recorded(moved_ns: i64) -> Recording {
+    /// A command during which something happens to the clock; what the recorder made of it.
+    fn recorded(happens: impl FnOnce(&DayClock)) -> Recording {
         let directory = testkit::TempDir::new();
         let (begun, set) = (directory.join("begun"), directory.join("set"));
         let script = r#"touch "$0"; until [ -e "$1" ]; do sleep 0.05; done; sleep 0.5"#;
@@ -300,17 +300,35 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5));
             }
             std::thread::sleep(Duration::from_millis(500));
-            clock.set_by(moved_ns);
+            happens(&clock);
             std::fs::write(&set, "").unwrap();
             running.join().unwrap()
         })
+    }
+
+    /// The steady clock stands still meanwhile: nothing waited.
+    #[test]
+    fn a_suspended_machine_is_said_and_counts_as_no_time() {
+        const NIGHT_NS: u64 = 8 * 3_600_000_000_000;
+        let recording = recorded(|clock| clock.suspend_for(NIGHT_NS));
+        let wall_ns = recording.wall_ns();
+        assert!((1_000_000_000..NIGHT_NS).contains(&wall_ns));
+        let whole = explain::recording::explain(&recording, Window::default());
+        let said = "the machine was suspended for 28800.0 s";
+        let about = |doubt: &&String| doubt.contains("clock") || doubt.contains("suspended");
+        assert_eq!(whole.doubts.iter().filter(about).collect::<Vec<_>>(), [said]);
+        // The time of day after it is found after it.
+        let end_ns = i128::from(wall_ns);
+        let of_day = (starts(&recording.facts) + end_ns + i128::from(NIGHT_NS)).rem_euclid(DAY_NS);
+        let moment = Moment::Second(u64::try_from(of_day).unwrap());
+        assert_eq!(Frame::of(&recording).last(moment, 0), end_ns);
     }
 
     #[test]
     fn a_clock_that_is_set_while_recording_changes_no_duration_and_is_reported_once() {
         const HOUR_NS: i64 = 3_600_000_000_000;
         for moved_ns in [HOUR_NS, -HOUR_NS] {
-            let recording = recorded(moved_ns);
+            let recording = recorded(|clock| clock.set_by(moved_ns));
             let wall_ns = recording.wall_ns();
             assert!((1_000_000_000..HOUR_NS.unsigned_abs()).contains(&wall_ns));
             let ticks = &recording.ticks;
