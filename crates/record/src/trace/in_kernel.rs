@@ -401,13 +401,20 @@ fn has_memory() -> std::result::Result<(), SourceState> {
     }
 }
 
-/// Why the kernel runs no programs.
+/// What the kernel says of its own types; programs are fitted to them.
+const KERNEL_TYPES_FILE: &str = "/sys/kernel/btf/vmlinux";
+
+/// Why the kernel runs no programs. Locked down it refuses one for a helper that it may not call,
+/// in the same words as a wrong program.
 fn refused(error: &sys::Error) -> SourceState {
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    if error.kind == sys::ErrorKind::Denied && lockdown.contains("[confidentiality]") {
-        return SourceState::closed("the kernel is locked down and runs no programs", None);
+    if lockdown.contains("[confidentiality]") {
+        let why = "the kernel is locked down (confidentiality) and runs no programs";
+        return SourceState::closed(why, Some("start it with lockdown=integrity, or none"));
     }
-    SourceState::closed(error.to_string(), None)
+    let has_types = std::path::Path::new(KERNEL_TYPES_FILE).exists();
+    let remedy = (!has_types).then_some("a kernel built with CONFIG_DEBUG_INFO_BTF");
+    SourceState::closed(error.to_string(), remedy)
 }
 
 /// What the families need of programs, to be loaded at once.
