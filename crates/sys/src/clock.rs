@@ -1,5 +1,5 @@
-//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds, which stands still while the
-//! machine is suspended; and the one by which the kernel says when a process started.
+//! The one clock that measurements use: CLOCK_MONOTONIC in nanoseconds, which stands still while
+//! the machine is suspended; and the one by which the kernel says when a process started.
 //!
 //! Read through the vDSO where the kernel offers it, so a reading costs tens of
 //! nanoseconds. It says nothing about the time of day.

@@ -315,8 +315,9 @@ impl JoinedRecording {
     }
 }
 
-/// Where a segment begins that started `after_ns` after the whole by the clock of the day, and whose
-/// first sample follows `last`. If the clock was set back between two runs, right after `last`.
+/// Where a segment begins that started `after_ns` after the whole by the clock of the day, and
+/// whose first sample follows `last`. If the clock was set back between two runs, right after
+/// `last`.
 pub(super) fn offset_ns(after_ns: u64, first: Option<Tick>, last: Tick) -> u64 {
     let is_back = |first: Tick| {
         first.due_ns.saturating_add(after_ns) < last.due_ns
@@ -325,7 +326,7 @@ pub(super) fn offset_ns(after_ns: u64, first: Option<Tick>, last: Tick) -> u64 {
     if first.is_some_and(is_back) { last.at_ns } else { after_ns }
 }
 
-/// The span that marks a long pause between the last sample of a segment and the first of the next.
+/// The span of a long pause between the last sample of a segment and the first of the next.
 pub(super) fn gap(last_ns: u64, first_ns: u64) -> Option<Span> {
     (first_ns.saturating_sub(last_ns) > GAP_NS).then(|| Span {
         kind: "gap".to_owned(),

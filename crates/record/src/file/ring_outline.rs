@@ -153,7 +153,7 @@ fn wanted(places: &[SegmentPlace], from_ns: u64, to_ns: u64) -> std::ops::Range<
     first..(ended + 1).min(places.len()).max(first + 1)
 }
 
-/// Goes over the headers of a segment as far as it is whole; `None` for a file that is none.
+/// Goes over the headers of a segment as far as it is whole; `None` for any other file.
 fn walk(file: File) -> Option<WalkedSegment> {
     let is_wanted = |kind| matches!(kind, ChunkKind::Facts | ChunkKind::Spans | ChunkKind::Outcome);
     let length = file.metadata().ok()?.len();
