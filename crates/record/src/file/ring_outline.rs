@@ -90,8 +90,8 @@ impl RingOutline {
             let SegmentPlace { name, offset_ns, .. } = place;
             let from_ns = from_ns.saturating_sub(*offset_ns);
             let to_ns = to_ns.saturating_sub(*offset_ns);
-            let part = self.segment(name, part_limits).and_then(|it| it.part(from_ns, to_ns));
-            let part = part
+            let alone = self.segment(name, part_limits).and_then(|it| it.part(from_ns, to_ns));
+            let part = alone
                 .or_else(|| read_segment(&self.directory, name, None, part_limits, &mut damage));
             if let Some(mut part) = part {
                 joined.add_and_thin(&mut part, Some(*offset_ns));
