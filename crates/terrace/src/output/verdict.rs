@@ -208,24 +208,15 @@ pub fn nothing(explanation: &Explanation) -> &'static str {
 /// as 0 %.
 const LEAST_COVERED: f64 = 0.005;
 
-/// The share of the wall time outside user code that the findings account for; if that is
-/// nothing, which part of it was not seen.
+/// The share of the wall time outside user code that the findings account for. Nothing is said
+/// where that is none of it: the bar says what was not seen, and how much.
 fn covered(explanation: &Explanation, page: Page) -> String {
-    let unseen = unexplained(explanation);
-    let percent = |share: f64| tied(&format!("{:.0} %", share * 100.0));
-    let line = match explanation.covered {
-        Some(share) if share >= LEAST_COVERED || unseen < WORTH_A_LINE => {
-            let share = percent(share);
-            format!("The findings account for {share} of the wall time outside user code.")
-        }
-        _ if unseen >= WORTH_A_LINE => {
-            let why = explanation.unseen.iter().find(|unseen| unseen.what == "events.sched");
-            let because = why.map(|unseen| format!(": {}", unseen.why)).unwrap_or_default();
-            format!("What happened in {} of the time was not seen{because}.", percent(unseen))
-        }
-        _ => return String::new(),
-    };
-    paragraph(&line, Tone::Plain, page)
+    let share = explanation.covered.filter(|share| *share >= LEAST_COVERED);
+    let line = share.map(|share| {
+        let percent = format!("{:.0} %", share * 100.0);
+        format!("The findings account for {} of the wall time outside user code.", tied(&percent))
+    });
+    line.map_or_else(String::new, |line| paragraph(&line, Tone::Plain, page))
 }
 
 /// Why the numbers deserve less trust than usual; always said.

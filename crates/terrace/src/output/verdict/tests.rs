@@ -203,6 +203,9 @@ fn what_the_findings_account_for_is_at_the_end() {
     let mut explanation = restore();
     let line = "The findings account for";
     assert!(!show(&explanation, Detail::Brief, 80).contains(line));
+    // 0 % says nothing: the bar says what was not seen.
+    explanation.covered = Some(0.004);
+    assert!(!show(&explanation, Detail::Brief, 80).contains(line));
     explanation.covered = Some(0.934);
     explanation.watching.events = Some(EventSource::InKernel);
     let brief = show(&explanation, Detail::Brief, 80);
