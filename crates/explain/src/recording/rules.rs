@@ -226,6 +226,7 @@ pub const RULES: &[RunRule] = &[
         Place::Part(TimePart::DirectReclaim),
         Place::Part(TimePart::ReclaimThrottle),
         Place::Part(TimePart::BlockRead),
+        Place::Calls(small_calls::READS),
     ]),
     RunRule::new("dirty_throttle", "dirty throttle", dirty_throttle::check)
         .of(&[Place::Part(TimePart::DirtyThrottle), Place::Slice(TimeSlice::BlockIo)]),

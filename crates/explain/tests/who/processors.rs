@@ -281,6 +281,9 @@ fn in_a_command_a_process_is_named_only_if_there_are_several() {
         finding(&explained, "cpu_bound").who,
         ["cc1plus (pid 10) ran 24.5 s (44.5 %), cc1plus (pid 11) 24.5 s (44.5 %)"]
     );
+    let explained = built(4);
+    // Each of four has much: together they are the program.
+    assert_eq!(finding(&explained, "cpu_bound").who, ["cc1plus (4 processes) ran 49 s (89.1 %)"]);
 }
 
 /// What others did is not in the recording of a command, and no process in it is its culprit.

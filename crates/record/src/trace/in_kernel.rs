@@ -3,9 +3,10 @@
 //!
 //! 1. Programs are attached one after another, then a walk over all tasks gives each thread of the
 //!    subject its storage. What was counted until then is the base that is subtracted.
-//! 2. Threads that use much report by themselves. Once a second a walk over the tasks has the rest:
-//!    what each used, what all used together, and long sleepers get the class of their wait. On a
-//!    machine with very many tasks the walk is made less often. Each read takes the sums.
+//! 2. Threads that use much report by themselves. A walk over the tasks has the rest, for the
+//!    machine once a second, else at each sample: what each used, what all used together, and long
+//!    sleepers get the class of their wait. On a machine with very many tasks the walk is made less
+//!    often. Each read takes the sums.
 //! 3. Stacks that the kernel has not met before are reported once; the answer, which state they
 //!    stand for, goes back into the kernel.
 
@@ -48,8 +49,10 @@ use who::Processes;
 const CPU_PERIOD_NS: u64 = 20_408_163;
 /// A processor that keeps running one thread asks it so often what it used.
 const USE_PERIOD_NS: u64 = 97_000_000;
-/// The walk over the tasks may take so much of the time.
+/// The walk over the tasks may take so much of the time: a hundredth, or where the class of each
+/// sleep matters, as in a command, a 25th.
 const WALK_SHARE: u64 = 100;
+const WALK_SHARE_OF_FEW: u64 = 25;
 /// What loading may take of memory: 40 MiB here and 12 MiB of maps in the kernel, and room beside.
 const LOADING_BYTES: u64 = 96 << 20;
 /// All tasks and files are looked at so often.
@@ -219,6 +222,9 @@ impl InKernel {
             self.next_second_ns = caller_ns + SECOND_NS;
             self.is_walk_due = true;
         }
+        // One that sleeps has the class of its wait before until a walk looks at it: among the
+        // many threads of a machine that hardly counts, in a command it is the verdict.
+        self.is_walk_due |= !self.is_machine;
         let may_walk = |it: &Self| all || now_ns() >= it.next_walk_ns;
         // What fails is absent until the next time; the sums stay as they were.
         if self.is_walk_due && may_walk(self) {
@@ -229,7 +235,7 @@ impl InKernel {
         let _ = self.stacks.settle(&mut self.maps, &mut self.sums);
         // Those that sleep now get the class that has just been learned.
         self.is_walk_due |= has_new;
-        if has_new && may_walk(self) {
+        if has_new && (!self.is_machine || may_walk(self)) {
             let _ = self.walk();
         }
         let _ = self.sums.read(&self.maps);
@@ -240,9 +246,9 @@ impl InKernel {
     /// Walks over all tasks: new ones get their storage, the others say what they used.
     fn walk(&mut self) -> sys::Result<()> {
         let begun_ns = now_ns();
-        let before = BeforeWalk::read(&self.maps)?;
+        let before = self.is_machine.then(|| BeforeWalk::read(&self.maps)).transpose()?;
         self.report.read(&mut self.records)?;
-        if self.is_machine {
+        if let Some(before) = before {
             self.totals = Some(before.totals(&self.maps)?);
         }
         if let Some(processes) = &mut self.processes {
@@ -251,7 +257,8 @@ impl InKernel {
             }
         }
         let took_ns = now_ns().saturating_sub(begun_ns);
-        self.next_walk_ns = begun_ns + took_ns.saturating_mul(WALK_SHARE);
+        let share = if self.is_machine { WALK_SHARE } else { WALK_SHARE_OF_FEW };
+        self.next_walk_ns = begun_ns + took_ns.saturating_mul(share);
         self.is_walk_due = false;
         Ok(())
     }

@@ -244,6 +244,7 @@ pub const CASES: &[Case] = &[
         first: &["cpu_bound", "cpu_contention", "exec_storm"],
         also: &[],
         besides: &[
+            "thread_switching",
             "first_touch",
             "children_wait",
             "file_storm",
@@ -303,8 +304,9 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "leak_swaps",
-        first: &["swapping"],
-        also: &[],
+        // They share a group, and its limit is what makes them swap.
+        first: &["memory_limit"],
+        also: &["swapping"],
         besides: &["reclaim_direct", "served_by_flash", "first_touch", "page_clearing"],
         actors: &[(Victim, "database"), (Culprit, "leak")],
         make: make::leak_swaps,

@@ -336,7 +336,8 @@ pub mod make {
     }
 
     pub fn dirty_throttle() -> Result<Made, String> {
-        let mounted = Mounted::ext4(400 * MIB)?;
+        // As slow as a hard disk, so that waiting for it is more than copying the data.
+        let mounted = Mounted::on_hdd(400 * MIB)?;
         // The device's own share of dirty memory; the device is this test's.
         let device = format!("/sys/block/{}/bdi", mounted.device_name());
         for (name, value) in [("strict_limit", "1"), ("max_ratio", "1")] {
@@ -345,7 +346,7 @@ pub mod make {
         }
         let file = text(&mounted.path().join("written"));
         Ok(Made {
-            argv: own_workload(&["write", &file, "300"]),
+            argv: own_workload(&["write", &file, "150"]),
             _mounts: vec![mounted],
             ..Made::default()
         })
@@ -461,7 +462,7 @@ pub mod make {
     pub fn untar() -> Result<Made, String> {
         let directory = TempDir::new();
         let tree = text(&directory.join("tree"));
-        finish(&own_workload(&["files", &tree, "12000", "3000"]))?;
+        finish(&own_workload(&["files", &tree, "40000", "3000"]))?;
         let (archive, target) =
             (text(&directory.join("archive.tar")), text(&directory.join("target")));
         finish(&["tar", "-cf", &archive, "-C", &tree, "."].map(str::to_owned))?;

@@ -73,5 +73,5 @@ pub(super) fn none_held(run: &RunView) -> RunVerdict {
         return Err(NoFinding::Unseen { why, remedy: Some("sudo".to_owned()) });
     }
     let looked_at = run.evidence("limited.groups", groups as f64);
-    clear_count(Some(looked_at), "groups looked at")
+    clear_count(Some(looked_at), if groups == 1 { "group looked at" } else { "groups looked at" })
 }

@@ -2,7 +2,8 @@
 //!
 //! The limit counts as reached by the kernel's own count. Its price is the time of freeing
 //! memory and of reading swapped pages back; where most reads are of data that it evicted,
-//! those too. Reaching a limit costs nothing while clean cache can be dropped.
+//! those too, with the processor time that reading takes. Reaching a limit costs nothing while
+//! clean cache can be dropped.
 
 use super::limited::{HeldGroup, evidence, in_words, none_held, others};
 use super::limits::{LimitHit, counted, reached, reached_by};
@@ -23,12 +24,16 @@ use std::cmp::Reverse;
 struct Price {
     freeing_ns: Option<u64>,
     swap_in_ns: u64,
+    /// Waiting for what is read again.
     reread_ns: u64,
+    /// On the processor meanwhile, as sampled.
+    reread_run_ns: u64,
 }
 
 impl Price {
     fn ns(&self) -> u64 {
-        self.freeing_ns.unwrap_or(0).saturating_add(self.swap_in_ns).saturating_add(self.reread_ns)
+        let parts = [self.swap_in_ns, self.reread_ns, self.reread_run_ns];
+        parts.iter().fold(self.freeing_ns.unwrap_or(0), |sum, ns| sum.saturating_add(*ns))
     }
 
     /// `1.2 s to free memory, 3 s to read swap`.
@@ -37,6 +42,7 @@ impl Price {
             (self.freeing_ns.unwrap_or(0), "to free memory"),
             (self.swap_in_ns, "to read swap back"),
             (self.reread_ns, "to read files again"),
+            (self.reread_run_ns, "on a processor for that"),
         ];
         let costly = parts.iter().filter(|(ns, _)| *ns > 0);
         let texts = costly.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
@@ -54,7 +60,13 @@ pub(super) fn at_fault(run: &RunView) -> Option<(LimitHit, u64)> {
 fn price(run: &RunView) -> Price {
     let swap_in_ns = swapped(run).map_or(0, |swap| swap_in(run, &swap).0);
     let again = refaults(run).filter(|again| again.are_most_reads_at_a_limit());
-    Price { freeing_ns: reclaim_ns(run), swap_in_ns, reread_ns: again.map_or(0, |again| again.ns) }
+    let on_processor = run.sampled_device_reads().map_or(0, |time| time.ns);
+    Price {
+        freeing_ns: reclaim_ns(run),
+        swap_in_ns,
+        reread_ns: again.as_ref().map_or(0, |again| again.ns),
+        reread_run_ns: again.map_or(0, |again| part_of(on_processor, again.share)),
+    }
 }
 
 pub(super) fn check(run: &RunView) -> RunVerdict {

@@ -11,7 +11,7 @@ use crate::recording::accounting::processor_samples::{
 };
 use crate::verdict::{NoFinding, Verdict, clear_count};
 use model::explanation::{OverlappingPart, TimePart, TimeSlice};
-use model::recording::{CallShare, Series, Subject, Task, Usage};
+use model::recording::{CallPurpose, CallShare, Series, Subject, Task, Usage};
 use model::{Evidence, Finding, Grade};
 use std::ops::Deref;
 
@@ -222,6 +222,14 @@ impl RunView<'_> {
         let series: Vec<String> = calls.iter().map(|call| format!("{CALL}{call}")).collect();
         let [all, apart] = [&series, &within].map(|names| names.iter().map(String::as_str));
         Some(self.processor_samples()?.time_without(all, apart, self.run_ns()))
+    }
+
+    /// The processor time that calls to read spent on getting data from a device: filling the page
+    /// cache, and handing requests to the device and its driver.
+    pub(super) fn sampled_device_reads(&self) -> Option<SampledTime> {
+        let series = within(CallPurpose::Read.calls(), &["block", "cache_fill"]);
+        let names = series.iter().map(String::as_str);
+        Some(self.processor_samples()?.time(names, self.run_ns()))
     }
 
     /// Of that, in the kernel.

@@ -121,7 +121,9 @@ pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     let has_culprits = of.groups.len() <= 1;
     let mut roles = Roles { culprit: if has_culprits { roles.culprit } else { &[] }, ..*roles };
     let mut used = of.used_meanwhile(roles.culprit, roles.is_own_resource);
-    if used.total == 0 && has_culprits && !roles.without_samples.is_empty() {
+    // Samples of very short processes are of none that is named.
+    let are_few_named = used.named_share() < CLEAR_GROUP;
+    if are_few_named && has_culprits && !roles.without_samples.is_empty() {
         roles = roles.unsampled();
         used = of.used_meanwhile(roles.culprit, roles.is_own_resource);
     }
@@ -133,7 +135,7 @@ pub fn find<'a>(of: &ActorView<'_, 'a>, roles: &Roles) -> FoundActors<'a> {
     let is_clear = |user: &&User| user.share >= CLEAR;
     let clear_ones: Vec<User> = culprits.iter().filter(is_clear).cloned().collect();
     found.victims = victims(of, &waited, &clear_ones);
-    let named: f64 = used.users.iter().map(|user| user.share).sum();
+    let named = used.named_share();
     if of.has_outside() && is_of_all && used.total > 0 && 1.0 - named > CLEAR_GROUP {
         // Whoever did it is not in this recording.
         culprits.clear();

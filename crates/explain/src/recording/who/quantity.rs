@@ -1,6 +1,7 @@
 //! What users are compared by: a figure of their rows, or a quantity that is made of several.
 //! Its names in JSON and in sentences.
 
+use super::shares;
 use super::sums::{ProcessSum, SharedSum};
 use model::recording::{ProcessFigure, SampledPart};
 
@@ -18,6 +19,8 @@ pub enum Quantity {
     CacheFilled,
     /// What it read from devices and wrote to them, bytes.
     DeviceBytes,
+    /// The time that it spent freeing memory and waiting for what had been evicted or swapped, ns.
+    LackOfMemory,
     /// Samples of processors that met it at this.
     Sampled(SampledPart),
     /// Samples of processors that met it outside of user code.
@@ -35,6 +38,7 @@ impl Quantity {
             Self::MemoryHeld => "memory_held",
             Self::CacheFilled => "cache_filled",
             Self::DeviceBytes => "device_bytes",
+            Self::LackOfMemory => "lack_of_memory",
             Self::Sampled(part) => part.id(),
             Self::SampledKernel => "kernel",
         }
@@ -45,6 +49,7 @@ impl Quantity {
         match self {
             Self::Figure(figure) => figure.unit(),
             Self::Sampled(_) | Self::SampledKernel => "samples",
+            Self::LackOfMemory => "ns",
             _ => "bytes",
         }
     }
@@ -68,6 +73,7 @@ impl Quantity {
                 }
             }
             Self::DeviceBytes => sum.device_bytes[0].plus(sum.device_bytes[1]),
+            Self::LackOfMemory => sum.get(Figure::Reclaim).plus(shares::waited_again(sum)),
             Self::Sampled(part) => sum.sampled(part),
             Self::SampledKernel => sum.in_kernel(),
         }
@@ -89,6 +95,7 @@ impl Quantity {
             Self::MemoryGrowth => "the memory that was taken",
             Self::MemoryHeld => "the memory",
             Self::DeviceBytes => "the bytes read and written",
+            Self::LackOfMemory => "the time lost for lack of memory",
             Self::Sampled(_) | Self::SampledKernel => "this time",
         }
     }

@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A process with this share of all is a user of its own. Picked: five of them at most.
 const MUCH: f64 = 0.2;
 
+/// So many of one program are named apart; of more the program says what they are.
+const MOST_APART: usize = 3;
+
 /// So is one with this share of what its program used: the others hardly matter.
 const MOST_OF_ITS_PROGRAM: f64 = 0.8;
 
@@ -72,8 +75,9 @@ struct Amount<'a> {
 /// The processes of one program apart: each that has much alone, the others together.
 fn split(amounts: Vec<Amount>, total: u64) -> Vec<Vec<Amount>> {
     let whole = amounts.iter().fold(0u64, |all, one| all.saturating_add(one.sum.value));
+    let with_much = amounts.iter().filter(|one| share_of(one.sum.value, total) >= MUCH).count();
     let has_much = |one: &Amount| {
-        share_of(one.sum.value, total) >= MUCH
+        (share_of(one.sum.value, total) >= MUCH && with_much <= MOST_APART)
             || share_of(one.sum.value, whole) >= MOST_OF_ITS_PROGRAM
     };
     let (alone, rest): (Vec<_>, Vec<_>) = amounts.into_iter().partition(has_much);
@@ -268,6 +272,11 @@ impl<'a> Ranking<'a> {
             *users = kept;
         }
         all
+    }
+
+    /// The part of all that users with a name have, 0 to 1.
+    pub fn named_share(&self) -> f64 {
+        self.users.iter().map(|user| user.share).sum()
     }
 
     /// What is left of all without the first users.

@@ -137,7 +137,10 @@ const ROLES: &[(&str, Roles)] = &[
     ("io_limit", Roles::victim(Figure::BlockWait).culprit(DEVICES).own_resource()),
     (
         "memory_limit",
-        Roles::victim(Figure::Reclaim).culprit(MEMORY).by_coincidence().own_resource(),
+        Roles { victim: Some(Quantity::LackOfMemory), ..Roles::NONE }
+            .culprit(MEMORY)
+            .by_coincidence()
+            .own_resource(),
     ),
     (
         "dirty_throttle",

@@ -186,6 +186,7 @@ fn waited(user: &User, sums: &[ProcessSum], names: Names) -> String {
             format!("waited {much} for block I/O{read}")
         }
         Quantity::Figure(Figure::Reclaim) => format!("spent {much} freeing memory"),
+        Quantity::LackOfMemory => format!("lost {much} for lack of memory"),
         Quantity::Figure(Figure::SwappedIn) => format!("read {much} of its memory back from swap"),
         Quantity::Figure(Figure::Refaulted) => read_again(read.max(again), again),
         _ => used(user, sums, false, names),
@@ -220,6 +221,7 @@ fn used(user: &User, sums: &[ProcessSum], meanwhile: bool, names: Names) -> Stri
             format!("added {much} to the page cache")
         }
         Quantity::MemoryGrowth => format!("took {much} more memory"),
+        Quantity::LackOfMemory => format!("lost {much} for lack of memory"),
         Quantity::MemoryHeld => format!("had {much} of memory"),
         Quantity::Sampled(_) | Quantity::SampledKernel => format!("spent {much} of it"),
         Quantity::DeviceBytes => {

@@ -5,7 +5,7 @@
 //! it reads most and reads nothing again.
 
 use super::quantity::Quantity;
-use super::sums::ProcessSum;
+use super::sums::{ProcessSum, SharedSum};
 use model::recording::ProcessFigure as Figure;
 
 /// A process that reads more than this share of its data again has a working set, no stream.
@@ -23,6 +23,16 @@ pub fn refault_wait_ns(sums: &[ProcessSum]) -> Option<u64> {
         (again > 0).then(|| (sum.get(Figure::BlockWait).value as f64 * share) as u64)
     });
     waits.reduce(u64::saturating_add)
+}
+
+/// How long a process waited for what had been evicted or swapped: its waits for block I/O, by the
+/// share of what it read.
+pub fn waited_again(sum: &ProcessSum) -> SharedSum {
+    let again = sum.get(Figure::Refaulted).value.saturating_add(sum.get(Figure::SwappedIn).value);
+    let read = sum.get(Figure::ReadBytes).value.max(again).max(1);
+    let part = |ns: u64| (ns as f64 * (again as f64 / read as f64)) as u64;
+    let waited = sum.get(Figure::BlockWait);
+    SharedSum { value: part(waited.value), shared: part(waited.shared) }
 }
 
 /// The bytes of the largest stream: what one process added to the page cache once, while it read

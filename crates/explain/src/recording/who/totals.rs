@@ -41,6 +41,7 @@ pub fn of_machine(view: &View, quantity: Quantity) -> Option<u64> {
         Quantity::MemoryGrowth => anonymous_growth(view),
         Quantity::Figure(Figure::BlockWait | Figure::Reclaim)
         | Quantity::MemoryHeld
+        | Quantity::LackOfMemory
         | Quantity::Sampled(_)
         | Quantity::SampledKernel => None,
     }
