@@ -246,6 +246,41 @@ fn who_read_which_file_is_named() {
     assert!(bytes >= BYTES as u64 * 9 / 10 && requests > 0, "{requests} of {bytes}");
 }
 
+/// The kernel keeps such a number in other bits than it shows it in.
+#[test]
+fn a_file_of_a_device_with_a_large_number_is_named() {
+    const BYTES: usize = 1 << 20;
+    const MINOR: u32 = 300;
+    let mounted = match testkit::Mounted::ext4_numbered(16 << 20, MINOR) {
+        Ok(mounted) => mounted,
+        Err(need) => return testkit::skip(need),
+    };
+    let path = mounted.path().join("far away");
+    std::fs::write(&path, vec![3; BYTES]).unwrap();
+    if let Err(need) = mounted.remount() {
+        return testkit::skip(need);
+    }
+    let metadata = std::fs::metadata(&path).unwrap();
+    let device = sys::block::device_numbers(std::os::linux::fs::MetadataExt::st_dev(&metadata));
+    assert_eq!(device.1, MINOR);
+    let inode = std::os::linux::fs::MetadataExt::st_ino(&metadata);
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    assert_eq!(std::fs::read(&path).unwrap().len(), BYTES);
+    watched.read_for(Duration::from_millis(1300));
+    let files = watched.who.files.iter();
+    let Some(id) = files.clone().find(|file| (file.device, file.inode) == (device, inode)) else {
+        panic!("no {device:?} {inode} in {:?}", files.collect::<Vec<_>>());
+    };
+    assert_eq!(id.path.as_deref(), path.to_str(), "{id:?}");
+    let rows = watched.who.file_rows.iter().filter(|row| row.file == id.id);
+    let own =
+        rows.filter(|row| watched.who.processes[row.process as usize].pid == std::process::id());
+    let added: u64 = own.map(|row| row.added_bytes).sum();
+    assert!(added >= BYTES as u64, "{added} of {BYTES}");
+}
+
 #[test]
 fn what_is_written_back_is_of_whom_made_it_dirty() {
     const BYTES: usize = 8 << 20;

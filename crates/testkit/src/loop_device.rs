@@ -9,7 +9,19 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
+    /// Of one that the kernel made for it, and removes after it.
+    own_number: Option<u32>,
 }
+
+/// Asks `/dev/loop-control` for a request about a device: the request, then its number.
+const CONTROL: &str = "\
+import fcntl, sys
+with open('/dev/loop-control') as control:
+    fcntl.ioctl(control, int(sys.argv[1], 16), int(sys.argv[2]))
+";
+/// `LOOP_CTL_ADD` and `LOOP_CTL_REMOVE` of linux/loop.h.
+const ADD: &str = "4c80";
+const REMOVE: &str = "4c81";
 
 impl LoopDevice {
     /// Attaches the first free loop device to `file`.
@@ -36,7 +48,24 @@ impl LoopDevice {
         let file = file.to_string_lossy();
         let arguments = [options, &["--find", "--show", &file]].concat();
         let device = run("losetup", &arguments)?;
-        Ok(Self { path: PathBuf::from(device) })
+        Ok(Self { path: PathBuf::from(device), own_number: None })
+    }
+
+    /// Makes the loop device with this number, which is its minor number too, and attaches it;
+    /// removed on drop. Needs Python as well.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`]; also where there is such a device already.
+    pub fn numbered(number: u32, file: &Path) -> Result<Self, String> {
+        if !crate::is_root() {
+            return Err("root".to_owned());
+        }
+        run("python3", &["-c", CONTROL, ADD, &number.to_string()])?;
+        let path = PathBuf::from(format!("/dev/loop{number}"));
+        // Removed whatever comes next.
+        let device = Self { path, own_number: Some(number) };
+        run("losetup", &[&device.path.to_string_lossy(), &file.to_string_lossy()])?;
+        Ok(device)
     }
 
     /// The device, as `/dev/loop0`.
@@ -49,6 +78,9 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = run("losetup", &["--detach", &self.path.to_string_lossy()]);
+        if let Some(number) = self.own_number {
+            let _ = run("python3", &["-c", CONTROL, REMOVE, &number.to_string()]);
+        }
     }
 }
 

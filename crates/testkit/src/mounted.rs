@@ -93,11 +93,26 @@ impl Mounted {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn ext4(bytes: u64) -> Result<Self, String> {
+        Self::over_memory(bytes, LoopDevice::over)
+    }
+
+    /// The same on the loop device with this number, as [`LoopDevice::numbered`].
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn ext4_numbered(bytes: u64, number: u32) -> Result<Self, String> {
+        Self::over_memory(bytes, |image| LoopDevice::numbered(number, image))
+    }
+
+    fn over_memory(
+        bytes: u64,
+        attach: impl FnOnce(&Path) -> Result<LoopDevice, String>,
+    ) -> Result<Self, String> {
         let directory = TempDir::in_dir(Path::new("/dev/shm"));
         let image = directory.join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(bytes).map_err(|error| error.to_string())?;
-        Self::on(OwnDevice::Memory(LoopDevice::over(&image)?), directory)
+        Self::on(OwnDevice::Memory(attach(&image)?), directory)
     }
 
     /// Makes and mounts one on a [`SlowDisk::hdd`] of `bytes` bytes.
