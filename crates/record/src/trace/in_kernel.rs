@@ -481,3 +481,35 @@ fn start_clocks(
     };
     online().into_iter().map(start).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sys::ErrorKind;
+
+    #[test]
+    fn a_program_without_its_event_takes_no_other_with_it() {
+        let opened = objects::open(now_ns(), true);
+        let (mut programs, _maps) = match opened {
+            Ok(opened) => opened,
+            Err(error) => return testkit::skip(error),
+        };
+        let issued = at("request_issued", "block_rq_issue");
+        let without = perhaps("request_completed", "no_such_event");
+        let (name, nowhere, _) = without;
+        // Beside each other, as a recording loads them.
+        programs.load(&[(issued.0, issued.1), (name, nowhere)]);
+        let error = programs.attach(name, nowhere).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert!(error.to_string().contains("no_such_event"), "{error}");
+        assert!(programs.descriptor(name).is_err());
+        attach_all(&mut programs, &[without, issued]).unwrap();
+        assert!(programs.descriptor("request_issued").is_ok());
+        // One that the family is blind without is the answer of the family.
+        let needed = attach_all(&mut programs, &[at(name, "no_such_event")]);
+        assert_eq!(needed.unwrap_err().kind, ErrorKind::NotFound);
+        let elsewhere = Attachment::Tracepoint("block_rq_complete");
+        assert!(programs.attach(name, elsewhere).is_ok());
+        assert!(programs.descriptor(name).is_ok());
+    }
+}
