@@ -435,3 +435,62 @@ fn the_path_of_a_mount_reaches_no_terminal() {
     drop(mounted);
     assert!(place.as_os_str().as_bytes().contains(&0x1b));
 }
+
+/// A process and the file that it writes, both named by programs in the kernel.
+#[test]
+fn names_from_inside_the_kernel_reach_no_terminal() {
+    let directory = TempDir::new();
+    // A program is named by the link that it was started by.
+    let program = directory.join("\x1b[31m\n<b>H");
+    let bash = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|path| Path::new(path).exists());
+    let Some(bash) = bash.filter(|_| testkit::is_root()) else {
+        return skip("root and bash");
+    };
+    std::os::unix::fs::symlink(bash, &program).unwrap();
+    let mut command = Command::new(&program);
+    // It computes between its writes, so as to keep no device busy.
+    let script =
+        "while :; do for ((i=0; i<20000; i++)); do :; done; printf %65536s x > \"$0\"; done";
+    command.args(["-c", script]);
+    command.arg(directory.join("f\x1b[2J\n<b>G")).stdin(Stdio::null());
+    let hostile = support::Started(command.spawn().unwrap());
+    let (trec, page) = (directory.join("x.trec"), directory.join("x.html"));
+    let (trec, page) = (trec.to_str().unwrap(), page.to_str().unwrap());
+    assert_clean("record", &printed(&["record", "--for", "1s", "-o", trec]));
+    drop(hostile);
+    let who = record::file::open(Path::new(trec)).unwrap().who;
+    if !who.processes.iter().any(|process| process.name == "\x1b[31m\n<b>H") {
+        return skip("programs in the kernel");
+    }
+    let is_file = |path: &str| path.ends_with("f\x1b[2J\n<b>G");
+    assert!(who.files.iter().any(|file| file.path.as_deref().is_some_and(is_file)));
+    // Sentences are broken into lines where a word ends.
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    clean(&["explain", trec]);
+    // Files are named only where something waited for a device; the process is in any case.
+    let details = one_line(&clean(&["explain", "--details", trec]));
+    assert!(details.contains("\\x1b[31m <b>H"), "{details}");
+    let exported = |form| printed(&["export", "--no-redact", "--to", form, trec]);
+    let json = exported("json");
+    // What a terminal gets of data is another test's; the names of other tests may be here too.
+    assert!(!json.contains('\x1b'));
+    let value: Value = serde_json::from_str(&json).unwrap();
+    let names = value["who"]["processes"].as_array().unwrap();
+    assert!(names.iter().any(|process| process["name"] == "\x1b[31m\n<b>H"));
+    let metrics = exported("openmetrics");
+    assert!(!metrics.contains('\x1b'));
+    // A name that ended its line would begin one that is neither comment nor metric.
+    let is_whole = |line: &str| line.starts_with('#') || line.starts_with("terrace_");
+    let broken = metrics.lines().find(|line| !is_whole(line));
+    assert_eq!(broken, None);
+    // Its strings have a length and no end, and nothing else reads them.
+    let words = ["export", "--no-redact", "--to", "perfetto", trec];
+    let trace = Command::new(TERRACE).args(words).output().unwrap();
+    let name = b"\x1b[31m\n<b>H";
+    assert!(trace.status.success() && trace.stdout.windows(name.len()).any(|it| it == name));
+    assert_clean("view", &printed(&["view", "--html", page, trec]));
+    let html = fs::read_to_string(page).unwrap();
+    for never in ["<b>H", "<b>G", "\x1b[31m", "\x1b[2J"] {
+        assert!(!html.contains(never), "{never:?}");
+    }
+}
