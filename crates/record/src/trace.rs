@@ -346,6 +346,10 @@ impl Tracer {
             }
         }
         sights.insert(IN_KERNEL.to_owned(), self.in_kernel.clone());
+        if let Source::InKernel(programs) = &self.source {
+            let lost = programs.lost_programs();
+            sights.extend(lost.map(|(name, why)| (format!("{IN_KERNEL}.{name}"), why.clone())));
+        }
         sights
     }
 

@@ -61,6 +61,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A program, what it is attached to, and whether its family is blind without it.
 type Wanted = (&'static str, Attachment, bool);
 
+/// Programs that the kernel refuses or has no event for, by name, and why.
+type Lost = BTreeMap<&'static str, SourceState>;
+
 const fn at(name: &'static str, event: &'static str) -> Wanted {
     (name, Attachment::Tracepoint(event), true)
 }
@@ -117,6 +120,7 @@ pub struct InKernel {
     report: TaskReport,
     maps: Maps,
     sights: BTreeMap<Family, SourceState>,
+    lost: Lost,
     table: &'static FunctionTable,
     sums: Sums,
     requests: RequestTotals,
@@ -159,10 +163,11 @@ impl InKernel {
             maps.members.insert(*process).map_err(|error| refused(&error))?;
         }
         programs.load(&wanted(families));
-        attach_all(&mut programs, THREADS).map_err(|error| refused(&error))?;
+        let mut lost = BTreeMap::new();
+        attach_all(&mut programs, THREADS, &mut lost).map_err(|error| refused(&error))?;
         let mut sights = BTreeMap::new();
         for family in families {
-            sights.insert(*family, attach_family(&mut programs, *family));
+            sights.insert(*family, attach_family(&mut programs, *family, &mut lost));
         }
         let mut clocks = Vec::new();
         if let Some(sight) = sights.get_mut(&Family::Cpu) {
@@ -187,6 +192,7 @@ impl InKernel {
             report,
             maps,
             sights,
+            lost,
             table,
             sums: Sums::new(epoch_ns),
             requests: RequestTotals::default(),
@@ -371,6 +377,11 @@ impl InKernel {
         self.sums.count(Count::LostRequests)
     }
 
+    /// Which programs are missing of families that can do without, and why.
+    pub fn lost_programs(&self) -> impl Iterator<Item = (&'static str, &SourceState)> {
+        self.lost.iter().map(|(name, why)| (*name, why))
+    }
+
     /// What could be seen of each family.
     pub fn sights(&self) -> &BTreeMap<Family, SourceState> {
         &self.sights
@@ -440,26 +451,28 @@ fn wanted(families: &BTreeSet<Family>) -> Vec<(&'static str, Attachment)> {
     all.map(|(name, to, _)| (*name, *to)).collect()
 }
 
-fn attach_all(programs: &mut Programs, wanted: &[Wanted]) -> sys::Result<()> {
+/// Attaches programs; those that their family can do without are in `lost` where that fails.
+fn attach_all(programs: &mut Programs, wanted: &[Wanted], lost: &mut Lost) -> sys::Result<()> {
     for (name, to, is_needed) in wanted {
         match programs.attach(name, *to) {
             Err(error) if *is_needed => return Err(error),
-            _ => {}
+            Err(error) => drop(lost.insert(name, sources::closed(&error))),
+            Ok(_) => {}
         }
     }
     Ok(())
 }
 
-fn attach_family(programs: &mut Programs, family: Family) -> SourceState {
+fn attach_family(programs: &mut Programs, family: Family, lost: &mut Lost) -> SourceState {
     let attached = match family {
         Family::Sched => Ok(()),
-        Family::Block => attach_all(programs, BLOCK),
-        Family::Vmscan => attach_all(programs, VMSCAN),
+        Family::Block => attach_all(programs, BLOCK, lost),
+        Family::Vmscan => attach_all(programs, VMSCAN, lost),
         Family::Writeback => {
-            let mut attach = |wanted| attach_all(programs, std::slice::from_ref(wanted));
+            let mut attach = |wanted| attach_all(programs, std::slice::from_ref(wanted), lost);
             attach(&DIRTY_PAUSES[0]).or_else(|_| attach(&DIRTY_PAUSES[1]))
         }
-        Family::Who => attach_all(programs, WHO),
+        Family::Who => attach_all(programs, WHO, lost),
         // These are counted or sampled by other means.
         Family::Faults | Family::Cpu => Ok(()),
     };
@@ -503,10 +516,13 @@ mod tests {
         assert_eq!(error.kind, ErrorKind::NotFound);
         assert!(error.to_string().contains("no_such_event"), "{error}");
         assert!(programs.descriptor(name).is_err());
-        attach_all(&mut programs, &[without, issued]).unwrap();
+        let mut lost = Lost::new();
+        attach_all(&mut programs, &[without, issued], &mut lost).unwrap();
         assert!(programs.descriptor("request_issued").is_ok());
+        assert!(matches!(&lost[name], SourceState::Closed { why, .. } if why.contains("no_such")));
+        assert_eq!(lost.len(), 1, "what is attached is not lost");
         // One that the family is blind without is the answer of the family.
-        let needed = attach_all(&mut programs, &[at(name, "no_such_event")]);
+        let needed = attach_all(&mut programs, &[at(name, "no_such_event")], &mut lost);
         assert_eq!(needed.unwrap_err().kind, ErrorKind::NotFound);
         let elsewhere = Attachment::Tracepoint("block_rq_complete");
         assert!(programs.attach(name, elsewhere).is_ok());
