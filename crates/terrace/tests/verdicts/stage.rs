@@ -336,17 +336,22 @@ pub mod make {
     }
 
     pub fn dirty_throttle() -> Result<Made, String> {
-        // As slow as a hard disk, so that waiting for it is more than copying the data.
+        // As slow as a hard disk, so that waiting for it is more than copying the data; and in the
+        // place of what is there already, so that it waits for the data alone.
         let mounted = Mounted::on_hdd(400 * MIB)?;
+        let file = text(&mounted.path().join("written"));
+        finish(&own_workload(&["write", &file, "120"]))?;
+        finish(&["sync", "-f", &file].map(str::to_owned))?;
         // The device's own share of dirty memory; the device is this test's.
         let device = format!("/sys/block/{}/bdi", mounted.device_name());
         for (name, value) in [("strict_limit", "1"), ("max_ratio", "1")] {
             std::fs::write(format!("{device}/{name}"), value)
                 .map_err(|error| format!("bdi/{name}: {error}"))?;
         }
-        let file = text(&mounted.path().join("written"));
+        let to = format!("of={file}");
+        let words = ["dd", "if=/dev/zero", &to, "bs=1M", "count=120", "conv=notrunc"];
         Ok(Made {
-            argv: own_workload(&["write", &file, "150"]),
+            argv: words.map(str::to_owned).to_vec(),
             _mounts: vec![mounted],
             ..Made::default()
         })
