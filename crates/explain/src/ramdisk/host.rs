@@ -45,7 +45,7 @@ pub(super) fn check(view: &RamDiskView, causes: &[(Reason, Cause)]) -> Verdict<(
     let is_of_processor =
         |reason: Reason| matches!(reason, Reason::CpuContention | Reason::CpuStolen);
     if causes.iter().any(|(reason, _)| !is_of_processor(*reason)) {
-        let why = "a cause that counters show accounts for the time; the host cannot be separated from it";
+        let why = "a cause that counters show accounts for the time; the host cannot be distinguished from it";
         return Err(why.into());
     }
     let first = view.first.ok_or("nothing was written")?;

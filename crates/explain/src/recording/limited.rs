@@ -5,6 +5,7 @@
 
 use super::View;
 use super::accounting::PROCESSORS_RUN;
+use super::who::quantity::Quantity;
 use super::who::sums::ProcessSum;
 use model::Evidence;
 use model::recording::{
@@ -24,6 +25,8 @@ pub struct LimitedGroup<'a> {
     prefix: String,
     /// Its path in its hierarchy.
     pub path: &'a str,
+    /// The paths of groups below it that were held back themselves: their processes are theirs.
+    inner: Vec<&'a str>,
 }
 
 impl<'a> LimitedGroup<'a> {
@@ -51,20 +54,31 @@ impl<'a> LimitedGroup<'a> {
         }
     }
 
-    /// What the processes in it used of a figure; `None` if none of them was watched.
-    pub fn used(&self, view: &View, figure: Figure) -> Option<u64> {
+    /// How much of a quantity the processes in it have that are in no inner group; `None` if none
+    /// of all in it was watched.
+    pub fn used(&self, view: &View, quantity: Quantity) -> Option<u64> {
         let sums = view.process_sums().iter();
-        let own = sums.filter(|sum| is_in_group(&sum.process.group, self.path));
-        own.map(|sum| sum.get(figure).value).reduce(u64::saturating_add)
+        let mut inside = sums.filter(|sum| is_in_group(&sum.process.group, self.path)).peekable();
+        inside.peek()?;
+        let is_inner = |group: &str| self.inner.iter().any(|path| is_in_group(group, path));
+        let own = inside.filter(|sum| !is_inner(&sum.process.group));
+        Some(own.fold(0, |all, sum| all.saturating_add(quantity.of(sum).value)))
+    }
+
+    /// Whether it holds another one that was held back.
+    pub fn has_inner(&self) -> bool {
+        !self.inner.is_empty()
     }
 
     /// For how long its CPU limit stopped its threads. The kernel counts once for each processor,
     /// however many threads wait on it. While processors were idle nothing else kept its threads
-    /// in the queue, so their wait is the answer.
+    /// in the queue, so their wait is the answer where it was stopped in most periods.
     pub fn stopped_ns(&self, view: &View) -> u64 {
         let counted = self.growth(view, "cpu.throttled_ns").unwrap_or(0);
-        match self.used(view, Figure::Queue) {
-            Some(queued) if counted > 0 && !are_processors_busy(view) => queued,
+        let grown = |rest| self.growth(view, rest).unwrap_or(0);
+        let is_often = grown("cpu.throttled_periods") >= grown("cpu.periods").div_ceil(2);
+        match self.used(view, Quantity::Figure(Figure::Queue)) {
+            Some(queued) if counted > 0 && is_often && !are_processors_busy(view) => queued,
             Some(queued) => queued.min(counted),
             None => counted,
         }
@@ -87,8 +101,32 @@ pub fn groups<'a>(view: &View<'a>) -> Vec<LimitedGroup<'a>> {
             found.entry(number).or_insert(path);
         }
     }
-    let group = |(number, path)| LimitedGroup { prefix: format!("{LIMITED}{number}"), path };
+    let group = |(number, path)| {
+        let prefix = format!("{LIMITED}{number}");
+        LimitedGroup { prefix, path, inner: Vec::new() }
+    };
     found.into_iter().map(group).collect()
+}
+
+/// Those that `is_held` says were held back. Of two of which one holds the other, the processes of
+/// the inner one are its own alone, so that none counts twice.
+pub fn held<'a>(
+    view: &View<'a>,
+    is_held: impl Fn(&LimitedGroup<'a>) -> bool,
+) -> Vec<LimitedGroup<'a>> {
+    let mut held: Vec<LimitedGroup> = groups(view).into_iter().filter(is_held).collect();
+    let paths: Vec<&str> = held.iter().map(|group| group.path).collect();
+    for group in &mut held {
+        let is_below = |path: &&&str| **path != group.path && is_in_group(path, group.path);
+        group.inner = paths.iter().filter(is_below).copied().collect();
+    }
+    held
+}
+
+/// Those that a CPU limit stopped.
+pub fn stopped<'a>(view: &View<'a>) -> Vec<LimitedGroup<'a>> {
+    let grew = |group: &LimitedGroup, rest| group.growth(view, rest).is_some_and(|n| n > 0);
+    held(view, |group| grew(group, "cpu.throttled_ns") || grew(group, "cpu.throttled_periods"))
 }
 
 /// The paths of the groups that these numbers are of.
@@ -98,7 +136,12 @@ pub fn paths_in<'a>(view: &View<'a>, evidence: &[Evidence]) -> Vec<&'a str> {
     let is_named = |group: &LimitedGroup| {
         numbers.iter().any(|number| group.prefix == format!("{LIMITED}{number}"))
     };
-    groups(view).iter().filter(|group| is_named(group)).map(|group| group.path).collect()
+    let groups = groups(view);
+    let named: Vec<&str> = groups.iter().filter(|one| is_named(one)).map(|one| one.path).collect();
+    // One inside of another is part of it.
+    let is_inner =
+        |path: &&str| named.iter().any(|outer| outer != path && is_in_group(path, outer));
+    named.iter().filter(|path| !is_inner(path)).copied().collect()
 }
 
 /// The processes in one of these groups; all where there are none.

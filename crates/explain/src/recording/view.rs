@@ -43,15 +43,14 @@ fn sums_of(recording: &Recording, rows: (u64, u64)) -> Vec<ProcessSum<'_>> {
     if requests.is_empty() {
         return sums;
     }
-    for sum in &mut sums {
-        sum.device_bytes = [false, true].map(|is_write| {
-            let own = requests.iter().filter(|one| {
-                one.process == sum.process.id
-                    && one.is_write == is_write
-                    && is_disk(recording, one.device)
-            });
-            own.fold(SharedSum::default(), |all, one| all.plus(one.bytes))
-        });
+    let of_process: HashMap<u32, usize> =
+        sums.iter().enumerate().map(|(at, sum)| (sum.process.id, at)).collect();
+    sums.iter_mut().for_each(|sum| sum.device_bytes = [SharedSum::default(); 2]);
+    for one in requests.iter().filter(|one| is_disk(recording, one.device)) {
+        if let Some(sum) = of_process.get(&one.process).and_then(|at| sums.get_mut(*at)) {
+            let bytes = &mut sum.device_bytes[usize::from(one.is_write)];
+            *bytes = bytes.plus(one.bytes);
+        }
     }
     sums
 }
@@ -284,10 +283,11 @@ impl<'a> View<'a> {
         self.series(name)?.at(self.last)
     }
 
-    /// The value at the end, else that at the start: of a setting.
+    /// The last value that was known until the end: of a setting, also of what is gone by then.
     #[must_use]
     pub fn latest(&self, name: &str) -> Option<i64> {
-        self.at_end(name).or_else(|| self.at_start(name))
+        let changes = self.series(name)?.within(self.first, self.last);
+        changes.filter_map(|step| step.value).last().or_else(|| self.at_start(name))
     }
 
     /// The largest value.

@@ -10,7 +10,7 @@
 
 mod actors;
 mod files;
-mod quantity;
+pub mod quantity;
 mod ranking;
 mod requests;
 mod roles;

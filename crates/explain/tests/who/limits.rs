@@ -120,10 +120,99 @@ fn a_container_at_its_memory_limit_is_named_with_what_that_cost() {
     let cause = finding(&explained, "memory_limit");
     assert_eq!(
         cause.finding.claim,
-        "Freed and read memory again at memory limits: docker-0123456789ab 7 s (limit 64 MiB, \
-         reached 5,000 times)"
+        "Lost 7 s at memory limits, freeing memory and reading evicted data again: \
+         docker-0123456789ab 7 s (limit 64 MiB, reached 5,000 times)"
     );
     assert_eq!((cause.ns, names(cause, Victim)), (Some(7 * S), vec!["node"]));
+}
+
+#[test]
+fn one_that_streams_in_a_group_hides_no_wait_of_another() {
+    let mut built = watched();
+    counts(&mut built, "limited3.memory.failcnt", WEB, 5_000, 9);
+    let node = built.process("node", 10, WEB);
+    let backup = built.process("backup", 11, WEB);
+    let again = [(ReadBytes, 100 * MIB), (Refaulted, 100 * MIB), (BlockWait, 8 * S)];
+    built.used(node, ALL, &again);
+    built.used(backup, ALL, &[(ReadBytes, 9_900 * MIB), (BlockWait, 20 * S)]);
+    // Of all bytes of the group a hundredth was read again, and all that node waited was for that.
+    assert_eq!(finding(&built.explained(), "memory_limit").ns, Some(8 * S));
+}
+
+#[test]
+fn a_limit_is_known_of_a_group_that_is_gone() {
+    let mut built = watched();
+    stopped(&mut built, 0, WEB, 20, 5);
+    for series in &mut built.0.series {
+        if series.schema.name.starts_with("limited0.") {
+            series.push(SECONDS as u32, None);
+        }
+    }
+    let nginx = built.process("nginx", 10, WEB);
+    built.used(nginx, ALL, &[(Queue, 24 * S)]);
+    let explained = built.explained();
+    let claim = &finding(&explained, "cpu_limit").finding.claim;
+    assert!(claim.ends_with(", 0.2 processors)"), "{claim}");
+}
+
+#[test]
+fn of_a_group_in_a_group_no_time_counts_twice() {
+    let mut built = watched();
+    let inner = format!("{MAIL}/worker");
+    stopped(&mut built, 0, MAIL, 20, 5);
+    stopped(&mut built, 1, &inner, 20, 5);
+    let postfix = built.process("postfix", 11, &inner);
+    built.used(postfix, ALL, &[(Cpu, 3 * S), (Queue, 24 * S)]);
+    let explained = built.explained();
+    let cause = finding(&explained, "cpu_limit");
+    assert_eq!((cause.ns, names(cause, Victim)), (Some(24 * S), vec!["postfix"]));
+}
+
+#[test]
+fn rarely_stopped_threads_waited_for_their_processor() {
+    let mut built = watched();
+    stopped(&mut built, 0, WEB, 4, 5);
+    counts(&mut built, "limited0.cpu.periods", WEB, 600, 5);
+    let nginx = built.process("nginx", 10, WEB);
+    built.used(nginx, ALL, &[(Cpu, 6 * S), (Queue, 24 * S)]);
+    assert_eq!(finding(&built.explained(), "cpu_limit").ns, Some(4 * S));
+}
+
+#[test]
+fn groups_without_series_are_not_cleared() {
+    for (counter, rule) in [
+        ("cpu.throttled_periods", "cpu_limit"),
+        ("memory.hits", "memory_limit"),
+        ("io.held_ns", "io_limit"),
+    ] {
+        let explained = watched().grows_evenly(&format!("limited.others.{counter}"), 9).explained();
+        assert!(explained.cleared.iter().all(|one| one.id != rule), "{rule}");
+        assert!(explained.unseen.iter().any(|one| one.what == rule), "{rule}");
+    }
+}
+
+#[test]
+fn a_kill_is_a_groups_only_where_its_limit_was_reached() {
+    let killed = |reached: &[&str]| {
+        let mut built = watched().grows_evenly("vmstat.oom_kill", 1);
+        for (number, path) in [(0, MAIL), (1, &*format!("{MAIL}/worker"))] {
+            counts(&mut built, &format!("limited{number}.memory.events.oom_kill"), path, 1, 0);
+        }
+        for name in reached {
+            let path = if name.starts_with("limited0") {
+                MAIL.to_owned()
+            } else {
+                format!("{MAIL}/worker")
+            };
+            counts(&mut built, name, &path, 7, 0);
+        }
+        finding(&built.explained(), "out_of_memory").finding.claim.clone()
+    };
+    assert_eq!(killed(&[]), "The kernel killed a process for want of memory");
+    let outer = killed(&["limited0.memory.failcnt"]);
+    assert!(outer.contains(" in mail.service for want of memory: it is at its own"), "{outer}");
+    let both = killed(&["limited0.memory.failcnt", "limited1.memory.failcnt"]);
+    assert_eq!(outer.replace("mail.service", "X"), both.replace("mail.service", "X"));
 }
 
 #[test]

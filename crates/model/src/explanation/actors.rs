@@ -34,8 +34,8 @@ pub struct ProcessUse {
     /// The unit, container or pod of that path, `backup.service`; `None` if it is not known.
     pub group_name: Option<String>,
     /// What is summed: the id of a `ProcessFigure`, `memory_growth`, `memory_held`,
-    /// `cache_filled` or `device_bytes`; of samples of processors the name of a `SampledPart`, or
-    /// `kernel`.
+    /// `cache_filled`, `device_bytes` or `lack_of_memory`; of samples of processors the name of a
+    /// `SampledPart`, or `kernel`.
     pub figure: String,
     /// How much of it is theirs.
     pub value: u64,

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(price_in(&state, &survey.machine), Some(price));
         let other = MachineFacts { online_cpus: 99, ..survey.machine.clone() };
         assert_eq!(price_in(&state, &other), None);
-        // What nobody measured is no price.
+        // What was not measured is no price.
         survey.started_unix_s = 300;
         for tier in &mut survey.tiers {
             tier.latency_ns = Some(Latency { median: 0.0, ..latency.clone() });

@@ -13,6 +13,9 @@ use model::explanation::{Cause, TimePart, TimeSlice};
 use model::{Evidence, Finding, Grade};
 use std::cmp::Reverse;
 
+/// Of groups without series of their own.
+const OTHERS: &str = "cpu.throttled_periods";
+
 pub(super) fn check(run: &RunView) -> RunVerdict {
     if run.is_machine() {
         return of_machine(run);
@@ -57,21 +60,21 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
 /// Of the whole machine: every group that was stopped, the longest first.
 fn of_machine(run: &RunView) -> RunVerdict {
     let mut held: Vec<HeldGroup> =
-        limited::groups(run).into_iter().filter_map(|group| stopped_group(run, group)).collect();
+        limited::stopped(run).into_iter().filter_map(|group| stopped_group(run, group)).collect();
+    held.retain(HeldGroup::is_worth_naming);
     held.sort_by_key(|one| Reverse(one.ns));
-    let others = others(run, "cpu.throttled_periods");
+    let has_others = others(run, OTHERS) > 0;
     let ns = stopped_on_machine(run);
-    if held.is_empty() && others == 0 {
-        return none_held(run);
+    if held.is_empty() {
+        return none_held(run, OTHERS);
     }
     if !run.hurts(ns) {
         let stopped = Evidence::time("stopped by CPU limits", ns, "cpu.stat");
         let series = held.iter().map(|one| one.group.series("cpu.throttled_ns"));
         return clear(Some(stopped.seen_in(series)));
     }
-    let more = if others > 0 { self::others(run, "groups") } else { 0 };
-    let claim =
-        format!("Stopped for {} by CPU limits: {}", long_time(ns as f64), in_words(&held, more),);
+    let stopped = long_time(ns as f64);
+    let claim = format!("Stopped for {stopped} by CPU limits: {}", in_words(&held, has_others));
     let finding = Finding::new(run.part_grade(TimePart::CpuLimit), claim, evidence(&held)).remedy(
         "Raise the limit (cpu.max of the group, or the container's CPU limit), or run fewer \
          threads in it than it allows. Risk: what this group gets, others lose.",

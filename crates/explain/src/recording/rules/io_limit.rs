@@ -9,6 +9,7 @@ use super::limits::{MOST_LEVELS, group_path};
 use super::run_view::{part_of, ratio, series_of};
 use super::{RunVerdict, RunView};
 use crate::recording::limited::{self, LimitedGroup};
+use crate::recording::who::quantity::Quantity;
 use crate::verdict::{NoFinding, clear};
 use crate::wording::{count, long_time};
 use model::bytes::show_rate;
@@ -86,8 +87,9 @@ fn nearest<'l, 'a>(all: &'l [Limited<'a>]) -> Option<&'l Limited<'a>> {
 /// Of the whole machine: the group that was held back longest. What its processes waited for block
 /// I/O is shared between reads and writes by their bytes.
 fn of_machine(run: &RunView) -> RunVerdict {
-    let of_group = |group: LimitedGroup| {
-        let used = |figure| group.used(run, figure).unwrap_or(0);
+    let used = |group: &LimitedGroup, figure| group.used(run, Quantity::Figure(figure));
+    let of_group = |group: &LimitedGroup| {
+        let used = |figure| used(group, figure).unwrap_or(0);
         let (read, written) = (used(Figure::ReadBytes), used(Figure::WrittenBytes));
         let all = read.saturating_add(written) as f64;
         let waited = |is_write: bool| {
@@ -96,14 +98,17 @@ fn of_machine(run: &RunView) -> RunVerdict {
         };
         limits(run, group.prefix(), &group.name(), waited)
     };
-    let all: Vec<Limited> = limited::groups(run).into_iter().flat_map(of_group).collect();
-    match nearest(&all) {
-        Some(worst) if worst.share() >= NEAR && run.hurts(worst.ns) => cause(run, worst),
-        Some(worst) if worst.share() >= NEAR && run.recording().who.is_empty() => {
-            Err("how long processes waited at a group's I/O limit is not known".into())
-        }
-        _ => none_held(run),
+    let groups = limited::groups(run);
+    let all: Vec<Limited> = groups.iter().flat_map(of_group).collect();
+    if let Some(worst) = nearest(&all).filter(|one| one.share() >= NEAR && run.hurts(one.ns)) {
+        return cause(run, worst);
     }
+    let is_near = |group: &LimitedGroup| of_group(group).iter().any(|one| one.share() >= NEAR);
+    let is_unwatched = |group: &LimitedGroup| used(group, Figure::BlockWait).is_none();
+    if groups.iter().any(|group| is_unwatched(group) && is_near(group)) {
+        return Err("how long processes waited at a group's I/O limit is not known".into());
+    }
+    none_held(run, "io.held_ns")
 }
 
 fn cause(run: &RunView, worst: &Limited) -> RunVerdict {

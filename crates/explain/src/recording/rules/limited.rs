@@ -26,17 +26,25 @@ pub(super) struct HeldGroup<'a> {
     pub(super) evidence: Vec<Evidence>,
 }
 
+impl HeldGroup<'_> {
+    /// Not one all of whose time is that of a group inside of it.
+    pub(super) fn is_worth_naming(&self) -> bool {
+        self.ns > 0 || !self.group.has_inner()
+    }
+}
+
 /// All groups in one claim, those that were held back longest first: `docker-0123 3.2 s (31 times)
-/// and docker-4567 2 s (20 times)`, with how many more there are.
-pub(super) fn in_words(held: &[HeldGroup], others: u64) -> String {
+/// and docker-4567 2 s (20 times)`, with how many more there are; how many had no series of their
+/// own (`has_others`) is not known.
+pub(super) fn in_words(held: &[HeldGroup], has_others: bool) -> String {
     let named = held.iter().take(MOST_NAMED);
     let mut names: Vec<String> =
         named.map(|one| format!("{} {}", one.group.name(), one.words)).collect();
-    let more = (held.len() as u64).saturating_sub(MOST_NAMED as u64).saturating_add(others);
-    match more {
+    match held.len().saturating_sub(MOST_NAMED) as u64 {
+        _ if has_others => names.push("other groups".to_owned()),
         0 => {}
         1 => names.push("one more group".to_owned()),
-        _ => names.push(format!("{} more groups", count(more))),
+        more => names.push(format!("{} more groups", count(more))),
     }
     list(&names)
 }
@@ -46,14 +54,18 @@ pub(super) fn evidence(held: &[HeldGroup]) -> Vec<Evidence> {
     held.iter().take(MOST_NAMED).flat_map(|one| one.evidence.clone()).collect()
 }
 
-/// How many groups reached a limit of this kind and had no series of their own: their sum.
+/// What a counter of the groups without series of their own grew by, together.
 pub(super) fn others(run: &RunView, what: &str) -> u64 {
     run.growth(&format!("limited.others.{what}")).unwrap_or(0)
 }
 
-/// The verdict where no group of the machine was held back: cleared by the count of groups that
-/// were looked at, unless some could not be.
-pub(super) fn none_held(run: &RunView) -> RunVerdict {
+/// The verdict where no group with series of its own was held back: cleared by the count of groups
+/// that were looked at, unless some could not be, or others (by their counter) were held back.
+pub(super) fn none_held(run: &RunView, others_by: &str) -> RunVerdict {
+    if others(run, others_by) > 0 {
+        let why = "groups reached their limit that have no series of their own: there are too many";
+        return Err(why.into());
+    }
     let groups = match run.facts().sight("group_limits") {
         // An import of another tool, or a recording of before.
         SourceState::NotAsked => return Err(NoFinding::Nothing),

@@ -5,6 +5,7 @@
 
 use super::RunView;
 use crate::recording::limited::LimitedGroup;
+use model::recording::SeriesStep;
 use model::{Bytes, Evidence};
 
 /// Levels that are looked at. Picked: deeper trees were not seen.
@@ -134,7 +135,8 @@ fn reached_below(run: &RunView, base: &str, group: impl Fn() -> String) -> Optio
 fn most_below(run: &RunView, usage: &str, limit: Option<&str>) -> Option<i64> {
     let (first, last) = run.samples();
     let changes = |name| Some(run.series(name)?.within(first, last));
-    let change = limit.and_then(changes).and_then(Iterator::last);
+    let is_known = |step: &SeriesStep| step.value.is_some();
+    let change = limit.and_then(changes).and_then(|steps| steps.filter(is_known).last());
     let since = change.map_or(first, |change| change.sample);
     run.series(usage)?.max(since, last)
 }

@@ -2,7 +2,7 @@
 //!
 //! Two ways to see it: all threads slept and most of them on locks; or, while one ran, the
 //! others waited many short times. Few long waits on locks beside threads that run are a
-//! pool of idle threads, which is no cause. If the clock ran on for block I/O more than for work,
+//! pool of idle threads, which is no cause. If more of the wall time was block I/O than work,
 //! the holder of a lock waited for a device, and so did all others.
 
 use super::asleep::{asleep_ns, unseen_or_silent};

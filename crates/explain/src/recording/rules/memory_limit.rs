@@ -8,17 +8,21 @@
 use super::limited::{HeldGroup, evidence, in_words, none_held, others};
 use super::limits::{LimitHit, counted, reached, reached_by};
 use super::refaults::refaults;
-use super::run_view::{needs_events, part_of, ratio};
+use super::run_view::{needs_events, part_of};
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{RunVerdict, RunView};
 use crate::recording::limited::{self, LimitedGroup};
+use crate::recording::who::quantity::Quantity;
 use crate::verdict::{NoFinding, clear, clear_count};
 use crate::wording::{long_time, often};
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::recording::{Ending, ProcessFigure as Figure};
+use model::recording::Ending;
 use model::{Bytes, Evidence, Finding, Grade};
 use std::cmp::Reverse;
+
+/// Of groups without series of their own.
+const OTHERS: &str = "memory.hits";
 
 /// What the limit cost, by what had to be done.
 struct Price {
@@ -42,7 +46,7 @@ impl Price {
             (self.freeing_ns.unwrap_or(0), "to free memory"),
             (self.swap_in_ns, "to read swap back"),
             (self.reread_ns, "to read files again"),
-            (self.reread_run_ns, "on a processor for that"),
+            (self.reread_run_ns, "of processor time to read them"),
         ];
         let costly = parts.iter().filter(|(ns, _)| *ns > 0);
         let texts = costly.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
@@ -116,11 +120,13 @@ fn cheap(run: &RunView, price: &Price) -> RunVerdict {
 
 /// Of the whole machine: every group that reached its limit, the dearest first.
 fn of_machine(run: &RunView) -> RunVerdict {
+    let groups = limited::held(run, |group| reached_by(run, group).is_some());
     let mut held: Vec<HeldGroup> =
-        limited::groups(run).into_iter().filter_map(|group| held_group(run, group)).collect();
+        groups.into_iter().filter_map(|group| held_group(run, group)).collect();
+    held.retain(HeldGroup::is_worth_naming);
     held.sort_by_key(|one| Reverse(one.ns));
     if held.is_empty() {
-        return none_held(run);
+        return none_held(run, OTHERS);
     }
     let ns = held.iter().fold(0, |sum: u64, one| sum.saturating_add(one.ns));
     if !run.hurts(ns) {
@@ -129,11 +135,11 @@ fn of_machine(run: &RunView) -> RunVerdict {
         }
         return Err("what it costs groups to be at their memory limit is not known".into());
     }
-    let more = match others(run, "memory.hits") {
-        0 => 0,
-        _ => others(run, "groups"),
-    };
-    let claim = format!("Freed and read memory again at memory limits: {}", in_words(&held, more));
+    let lost = long_time(ns as f64);
+    let names = in_words(&held, others(run, OTHERS) > 0);
+    let claim = format!(
+        "Lost {lost} at memory limits, freeing memory and reading evicted data again: {names}"
+    );
     let finding = Finding::new(Grade::Inferred, claim, evidence(&held)).remedy(
         "Raise the limit (memory.max of the group, or the container's memory limit), or let \
          the program use less. Risk: that memory is then missing elsewhere.",
@@ -142,18 +148,11 @@ fn of_machine(run: &RunView) -> RunVerdict {
 }
 
 /// A group that reached its memory limit, and what that cost the processes in it: freeing memory,
-/// and their waits for what had been evicted or swapped, by its share of what they read. Where
-/// they were not watched, the kernel's count of stalls.
+/// and waiting for what had been evicted or swapped. Where they were not watched, the kernel's
+/// count of stalls.
 fn held_group<'a>(run: &RunView<'a>, group: LimitedGroup<'a>) -> Option<HeldGroup<'a>> {
     let hit = reached_by(run, &group)?;
-    let used = |figure| group.used(run, figure);
-    let by_processes = used(Figure::Reclaim).map(|freeing_ns| {
-        let of = |figure| used(figure).unwrap_or(0);
-        let again = of(Figure::Refaulted).saturating_add(of(Figure::SwappedIn));
-        let read = of(Figure::ReadBytes).max(again);
-        let waited = part_of(of(Figure::BlockWait), ratio(again as f64, read as f64));
-        freeing_ns.saturating_add(waited)
-    });
+    let by_processes = group.used(run, Quantity::LackOfMemory);
     let stalled = group.growth(run, "pressure.memory.some_ns");
     let known = by_processes.or(stalled);
     let ns = known.unwrap_or(0);

@@ -4,7 +4,7 @@
 
 use super::limits::group_path;
 use super::{RunVerdict, RunView};
-use crate::recording::limited;
+use crate::recording::limited::{self, LimitedGroup};
 use crate::verdict::clear_count;
 use crate::wording::count;
 use model::explanation::Cause;
@@ -13,16 +13,14 @@ use model::{Evidence, Finding, Grade};
 
 const OF_GROUP: &str = "group0.memory.events.oom_kill";
 const KILLS: &str = "memory.events.oom_kill";
+/// What the kernel counts when a group reaches its limit.
+const REACHED: [&str; 3] = ["memory.failcnt", "memory.events.oom", "memory.events.max"];
 const OF_MACHINE: &str = "vmstat.oom_kill";
 
 pub(super) fn check(run: &RunView) -> RunVerdict {
     let outcome = run.recording().outcome.as_ref();
     let ending = outcome.map(|outcome| &outcome.ending);
     let mut evidence = run.all_grown(&[OF_GROUP, OF_MACHINE]);
-    if run.is_machine() {
-        let names = limited::groups(run).into_iter().map(|group| group.series(KILLS));
-        evidence.extend(names.filter_map(|name| run.grown(&name)).filter(|one| one.value > 0.0));
-    }
     let claim = match ending {
         Some(Ending::Killed { signal, out_of_memory: Some(limit) }) => {
             let signal = f64::from(*signal);
@@ -31,7 +29,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
             format!("Killed for want of memory: {limit}")
         }
         _ => match others_killed(run) {
-            Some(claim) => claim,
+            Some((claim, of_group)) => {
+                evidence.extend(of_group);
+                claim
+            }
             None => {
                 let own = (!run.is_machine()).then(|| run.grown(OF_GROUP)).flatten();
                 return clear_count(own.or_else(|| run.grown(OF_MACHINE)), "kills");
@@ -45,28 +46,41 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     Ok(Cause::new(None, finding))
 }
 
-fn others_killed(run: &RunView) -> Option<String> {
+/// The claim that processes other than the command were killed, and the number of the group at
+/// whose limit that was.
+fn others_killed(run: &RunView) -> Option<(String, Option<Evidence>)> {
     let grew = |name| run.growth(name).filter(|killed| *killed > 0);
     if run.is_machine() {
         let killed = grew(OF_MACHINE)?;
-        let at_limit = limited::groups(run).into_iter().find_map(|group| {
-            let own = group.growth(run, KILLS).filter(|killed| *killed > 0)?;
-            Some((own, group.name()))
-        });
-        return Some(match at_limit {
-            Some((own, group)) if own >= killed => format!(
-                "The kernel killed {} in {group} for want of memory: it is at its own limit",
-                processes(killed)
-            ),
-            _ => format!("The kernel killed {} for want of memory", processes(killed)),
+        return Some(match at_limit(run, killed) {
+            Some(group) => {
+                let claim = format!(
+                    "The kernel killed {} in {} for want of memory: it is at its own limit",
+                    processes(killed),
+                    group.name()
+                );
+                (claim, run.grown(&group.series(KILLS)))
+            }
+            None => (format!("The kernel killed {} for want of memory", processes(killed)), None),
         });
     }
     let killed = grew(OF_GROUP)?;
-    Some(format!(
+    let claim = format!(
         "The kernel killed {} in {} for want of memory",
         processes(killed),
         group_path(run, 0, &["memory", "unified"]),
-    ))
+    );
+    Some((claim, None))
+}
+
+/// The innermost group in which as many were killed, if it reached its limit: where all memory is
+/// used up, the kernel counts a kill in the group of the process as well.
+fn at_limit<'a>(run: &RunView<'a>, killed: u64) -> Option<LimitedGroup<'a>> {
+    let grown = |group: &LimitedGroup, rest| group.growth(run, rest).unwrap_or(0);
+    let is_reached = |group: &LimitedGroup| {
+        REACHED.iter().any(|rest| grown(group, rest) > 0) && grown(group, KILLS) >= killed
+    };
+    limited::groups(run).into_iter().filter(is_reached).max_by_key(|group| group.path.len())
 }
 
 fn processes(killed: u64) -> String {

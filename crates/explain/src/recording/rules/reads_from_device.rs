@@ -43,7 +43,9 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let mut evidence = vec![wait_evidence(run, ns)];
     evidence.extend(counted);
     if let Some(traffic) = &traffic {
-        claim.push_str(&format!(" from {}: {}", traffic.place(), traffic.description("reads")));
+        // The requests are all of them, those for what is read again too.
+        let from = if again.is_some() { "; all reads from" } else { " from" };
+        claim.push_str(&format!("{from} {}: {}", traffic.place(), traffic.description("reads")));
         evidence.extend(traffic.evidence.iter().cloned());
     }
     let confirm = traffic.and_then(|traffic| traffic.mount).map(survey_path);

@@ -44,12 +44,12 @@ pub struct Roles {
     pub files: Option<FileFigure>,
     /// Whether requests to devices are behind it: `Some(true)` of writes, `Some(false)` of reads.
     pub requests: Option<bool>,
-    /// What culprits have much of where no sample says whom it met; empty if samples do not matter.
+    /// What culprits have much of where samples have no process; empty if samples do not matter.
     pub without_samples: &'static [Quantity],
 }
 
 impl Roles {
-    /// The roles where no sample says whom it met: a share of all processor time is a conclusion,
+    /// The roles where samples have no process: a share of all processor time is a conclusion,
     /// page faults are counted.
     pub fn unsampled(self) -> Self {
         let by_coincidence = self.without_samples == CPU;
@@ -76,7 +76,7 @@ impl Roles {
         Self { culprit, ..Self::NONE }
     }
 
-    /// Whom the samples of a part met; else who ran while they were taken.
+    /// The processes that the samples of a part met; else those that ran while they were taken.
     const fn sampled(culprit: &'static [Quantity]) -> Self {
         Self { culprit, without_samples: CPU, ..Self::NONE }
     }

@@ -41,9 +41,9 @@ pub fn of_machine(view: &View, quantity: Quantity) -> Option<u64> {
         Quantity::MemoryGrowth => anonymous_growth(view),
         Quantity::Figure(Figure::BlockWait | Figure::Reclaim)
         | Quantity::MemoryHeld
-        | Quantity::LackOfMemory
-        | Quantity::Sampled(_)
-        | Quantity::SampledKernel => None,
+        | Quantity::LackOfMemory => None,
+        // Samples are those of the subject.
+        Quantity::Sampled(_) | Quantity::SampledKernel => of_subject(view, quantity),
     }
 }
 
@@ -68,6 +68,11 @@ pub fn of_subject(view: &View, quantity: Quantity) -> Option<u64> {
         Quantity::Figure(Figure::WrittenBytes) => view.growth("tree.write_bytes"),
         Quantity::Figure(Figure::MajorFaults) => view.growth("tree.major_faults"),
         Quantity::Figure(Figure::MinorFaults) => view.growth("tree.minor_faults"),
+        Quantity::Sampled(part) => view.sum(&format!("trace.cpu.{}", part.id())),
+        Quantity::SampledKernel => {
+            let user = view.sum("trace.cpu.in.user").unwrap_or(0);
+            Some(view.sum("trace.cpu.samples")?.saturating_sub(user))
+        }
         _ => None,
     }
 }

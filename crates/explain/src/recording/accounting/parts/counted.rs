@@ -139,7 +139,7 @@ pub(super) fn cpu_limits(parts: &mut Parts) {
     let view = parts.view;
     let mut evidence = Vec::new();
     let (mut ns, mut times) = (0u64, 0u64);
-    for group in limited::groups(view) {
+    for group in limited::stopped(view) {
         let name = group.series("cpu.throttled_ns");
         if let Some(counted) = view.growth(&name).filter(|counted| *counted > 0) {
             ns = ns.saturating_add(group.stopped_ns(view));
