@@ -234,8 +234,13 @@ int request_completed(u64 *context)
 	u32 bytes = context[2];
 	struct request_state *state = map_lookup(&requests, &key);
 	count(EVENTS, 1);
-	if (!state || !state->issued_ns)
+	if (!state)
 		return 0;
+	if (!state->issued_ns) {
+		/* It was made and needed no issue of its own, as a flush. */
+		map_delete(&requests, &key);
+		return 0;
+	}
 	if (bytes && bytes < state->left) {
 		state->left -= bytes;
 		return 0;

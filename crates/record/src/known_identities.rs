@@ -67,29 +67,26 @@ impl KnownIdentities {
     /// before. A row that began before the part begins with it.
     pub(crate) fn renumber(&mut self, news: &Who, part: &mut PartIds, base_ns: u64) -> Who {
         let mut renumbered = Who::default();
+        let at = |ns: u64| ns.saturating_sub(base_ns);
         for row in &news.rows {
             let process = self.process(row.process, part, &mut renumbered.processes);
-            let from_ns = row.from_ns.saturating_sub(base_ns);
-            let to_ns = row.to_ns.saturating_sub(base_ns);
+            let (from_ns, to_ns) = (at(row.from_ns), at(row.to_ns));
             renumbered.rows.push(ProcessRow { process, from_ns, to_ns, ..*row });
         }
         for row in &news.file_rows {
             let process = self.process(row.process, part, &mut renumbered.processes);
             let file = self.file(row.file, part, &mut renumbered.files);
-            let from_ns = row.from_ns.saturating_sub(base_ns);
-            let to_ns = row.to_ns.saturating_sub(base_ns);
+            let (from_ns, to_ns) = (at(row.from_ns), at(row.to_ns));
             renumbered.file_rows.push(FileRow { file, process, from_ns, to_ns, ..*row });
         }
         for row in &news.samples {
             let process = self.process(row.process, part, &mut renumbered.processes);
-            let from_ns = row.from_ns.saturating_sub(base_ns);
-            let to_ns = row.to_ns.saturating_sub(base_ns);
+            let (from_ns, to_ns) = (at(row.from_ns), at(row.to_ns));
             renumbered.samples.push(SampleRow { process, from_ns, to_ns, ..*row });
         }
         for row in &news.requests {
             let process = self.process(row.process, part, &mut renumbered.processes);
-            let from_ns = row.from_ns.saturating_sub(base_ns);
-            let to_ns = row.to_ns.saturating_sub(base_ns);
+            let (from_ns, to_ns) = (at(row.from_ns), at(row.to_ns));
             renumbered.requests.push(RequestRow { process, from_ns, to_ns, ..*row });
         }
         renumbered

@@ -79,12 +79,12 @@ fn a_file_of_version_0_1_is_read_as_it_was_written() {
     assert_eq!(old, file::read(&whole()[..]).unwrap());
 }
 
-/// Another version of zstd may pack differently: then this file must still be read, and a second
-/// one beside it is compared.
 fn count_of(who: &Who) -> usize {
     who.rows.len() + who.file_rows.len() + who.samples.len() + who.requests.len()
 }
 
+/// Another version of zstd may pack differently: then this file must still be read, and a second
+/// one beside it is compared.
 #[test]
 fn the_bytes_on_disk_are_those_of_format_1_2() {
     let bytes = whole_with_who();

@@ -6,33 +6,17 @@
 
 mod captured;
 
-use captured::alone;
+use captured::{A_WHILE, alone};
 use model::recording::{Recording, Series};
-use record::capture::{self, RecordOptions, Target};
+use record::capture::{RecordOptions, Target};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 use testkit::{Cgroup, LoopDevice, TempDir, ZramDevice};
-
-/// Long enough for several samples of what is read ten times a second, and of what is read
-/// once a second.
-const A_WHILE: Duration = Duration::from_millis(1300);
 
 /// Watches `target` while `happening` runs, and until the target ends or `happening` is over.
 fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
-    let directory = TempDir::new();
-    let file = directory.join("x.trec");
-    let watch =
-        RecordOptions { output: Some(file.clone()), rate_hz: 50, ..RecordOptions::default() };
-    let for_ns = matches!(target, Target::Machine).then_some(4 * A_WHILE.as_nanos() as u64);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            captured::until(|| file.exists());
-            std::thread::sleep(A_WHILE / 2);
-            happening();
-        });
-        capture::watch(target, for_ns, &watch).unwrap().recording
-    })
+    let watch = RecordOptions { rate_hz: 50, ..RecordOptions::default() };
+    captured::watched(target, 4, watch, happening)
 }
 
 /// The recording went on to its end and knows of no fault.

@@ -6,37 +6,27 @@
 
 mod captured;
 
-use captured::alone;
+use captured::{A_WHILE, alone};
 use model::recording::{LIMITED, Process, ProcessFigure, Recording, Series, path_in_source};
-use record::capture::{self, RecordOptions, Target};
+use record::capture::{RecordOptions, Target};
 use record::trace::{Family, Tracer};
 use record::{Registry, Row};
 use std::process::{Child, Stdio};
-use std::time::Duration;
-use testkit::{Cgroup, TempDir};
+use testkit::Cgroup;
 
-const A_WHILE: Duration = Duration::from_millis(1500);
-
-/// Watches `target` while `happening` runs.
+/// Watches `target` and who is in it while `happening` runs.
 fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
-    let directory = TempDir::new();
-    let file = directory.join("x.trec");
     let families = vec![Family::Sched, Family::Who];
-    let watch = RecordOptions {
-        output: Some(file.clone()),
-        rate_hz: 10,
-        families,
-        ..RecordOptions::default()
-    };
-    let for_ns = matches!(target, Target::Machine).then_some(5 * A_WHILE.as_nanos() as u64);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            captured::until(|| file.exists());
-            std::thread::sleep(A_WHILE / 2);
-            happening();
-        });
-        capture::watch(target, for_ns, &watch).unwrap().recording
-    })
+    let watch = RecordOptions { rate_hz: 10, families, ..RecordOptions::default() };
+    captured::watched(target, 5, watch, happening)
+}
+
+/// A group that one process sleeps in; `None`, and a line why, where it cannot be made.
+fn occupied_group() -> Option<(Cgroup, Child)> {
+    let group = Cgroup::v1_cpu(200_000, 100_000).map_err(testkit::skip).ok()?;
+    let mut command = group.command("sleep");
+    let first = group.spawn(command.arg("1000").stdin(Stdio::null())).unwrap();
+    Some((group, first))
 }
 
 /// A process of the group that works until it is killed.
@@ -115,12 +105,10 @@ fn groups_that_reach_their_limit_have_series_and_others_do_not() {
 
 #[test]
 fn a_process_that_joins_a_watched_group_is_followed() {
-    let group = match Cgroup::v1_cpu(200_000, 100_000) {
-        Ok(group) => group,
-        Err(need) => return testkit::skip(need),
-    };
     let _alone = alone();
-    let first = group.spawn(group.command("sleep").arg("1000").stdin(Stdio::null())).unwrap();
+    let Some((group, first)) = occupied_group() else {
+        return;
+    };
     // It is watched until it is gone.
     let recording = watched(&Target::Group(group.path().to_owned()), move || {
         let joined = worker(&group);
@@ -150,12 +138,10 @@ fn a_process_that_joins_a_watched_group_is_followed() {
 
 #[test]
 fn rings_follow_a_process_that_joined() {
-    let group = match Cgroup::v1_cpu(200_000, 100_000) {
-        Ok(group) => group,
-        Err(need) => return testkit::skip(need),
-    };
     let _alone = alone();
-    let first = group.spawn(group.command("sleep").arg("1000").stdin(Stdio::null())).unwrap();
+    let Some((group, first)) = occupied_group() else {
+        return;
+    };
     let mut registry = Registry::new();
     let (tracer, _) = Tracer::open_rings(&[Family::Sched], &[first.id()], &mut registry);
     let Some(mut tracer) = tracer else {

@@ -25,7 +25,7 @@ pub(super) const MAX_GROWTHS: usize = 1 << 15;
 pub(super) const MAX_WIDE: usize = 1 << 13;
 
 /// The most instants of one chunk: each row has two.
-const MAX_INSTANTS: usize = 4 * MAX_GROWTHS;
+const MAX_INSTANTS: usize = 4 * (MAX_GROWTHS + MAX_WIDE);
 
 /// The most numbers of a row that a later version may have.
 const MAX_COLUMNS: usize = 32;
@@ -165,9 +165,8 @@ impl Growth<REQUEST_COLUMNS> {
     }
 }
 
-/// Appends the rows of `who` to `out`, at most [`MAX_GROWTHS`] or
-/// [`MAX_WIDE`] of a kind; their time range. A
-/// row that ends before it begins is written as an instant.
+/// Appends the rows of `who` to `out`, at most [`MAX_GROWTHS`] or [`MAX_WIDE`] of a kind; their
+/// time range. A row that ends before it begins is written as an instant.
 pub(super) fn encode(who: &Who, out: &mut Vec<u8>) -> (u64, u64) {
     let processes: Vec<Growth<PROCESS_COLUMNS>> = ordered(&who.rows);
     let files: Vec<Growth<FILE_COLUMNS>> = ordered(&who.file_rows);

@@ -29,6 +29,8 @@ pub struct RingOutline {
     places: Vec<SegmentPlace>,
     /// Facts, spans, the last sample's time and the outcome.
     recording: Recording,
+    /// Whether a segment was met: the first one says when the ring begins, also without samples.
+    is_begun: bool,
     budget: Budget,
 }
 
@@ -61,6 +63,7 @@ impl RingOutline {
         let mut outline = Self {
             directory,
             places: Vec::new(),
+            is_begun: false,
             recording: Recording::default(),
             budget: Budget::new(Limits::default().bytes),
         };
@@ -120,7 +123,9 @@ impl RingOutline {
         let WalkedSegment { facts, spans, outcome, samples } = walked;
         let whole = &mut self.recording;
         let last = whole.ticks.last().copied();
-        let started_unix_ns = last.map_or(facts.started_unix_ns, |_| whole.facts.started_unix_ns);
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
+        let started_unix_ns =
+            if is_first { facts.started_unix_ns } else { whole.facts.started_unix_ns };
         let last_tick = last.unwrap_or_default();
         let first = samples.map(|(first_ns, _)| Tick { due_ns: first_ns, at_ns: first_ns });
         let after_ns = facts.started_unix_ns.saturating_sub(started_unix_ns);
@@ -128,7 +133,9 @@ impl RingOutline {
         let moved = |ns: u64| ns.saturating_add(offset_ns);
         if let Some((first_ns, last_ns)) = samples {
             let (first_ns, last_ns) = (moved(first_ns), moved(last_ns));
-            whole.spans.extend(last.and_then(|last| gap(last.at_ns, first_ns)));
+            if !is_first {
+                whole.spans.extend(gap(last_tick.at_ns, first_ns));
+            }
             whole.ticks = vec![Tick { due_ns: last_ns, at_ns: last_ns }];
             self.places.push(SegmentPlace { name, offset_ns, first_ns, last_ns });
         }

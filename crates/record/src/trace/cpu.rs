@@ -7,20 +7,22 @@ use super::Family;
 use super::columns::{ColumnId, SOURCE, counter, set};
 use super::reducer::{Reducer, TraceSums};
 use crate::registry::{Registry, Row};
-use functions::{KernelWork, Place, ProcessorFunctions};
+use functions::ProcessorFunctions;
 use model::recording::{CallPurpose, CallShare, SampledPart, SeriesKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most system calls that have series of their own; the first ones that were met.
 const CALLS_MAX: usize = 64;
 
+/// The origins and the classes have series of their own.
+const PARTS: usize = SampledPart::ORIGINS + SampledPart::CLASSES;
+
 /// Samples so far.
 #[derive(Debug, Default)]
 pub struct CpuSums {
     period_ns: u64,
     samples: u64,
-    places: [u64; Place::ALL.len()],
-    work: [u64; KernelWork::ALL.len()],
+    parts: [u64; PARTS],
     calls: BTreeMap<&'static str, u64>,
     /// Of calls to read and to write.
     shares: BTreeMap<(&'static str, &'static str), u64>,
@@ -30,17 +32,16 @@ pub struct CpuSums {
 /// The parts that one sample counts in.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleParts {
-    origin: Place,
-    class: Option<KernelWork>,
+    origin: SampledPart,
+    class: Option<SampledPart>,
     purpose: Option<CallPurpose>,
 }
 
 impl SampleParts {
     /// Their places in [`SampledPart::ALL`].
     pub fn numbers(self) -> impl Iterator<Item = usize> {
-        let class = self.class.map(|class| SampledPart::ORIGINS + class as usize);
-        let purpose = self.purpose.map(|purpose| purpose.part() as usize);
-        [Some(self.origin as usize), class, purpose].into_iter().flatten()
+        let parts = [Some(self.origin), self.class, self.purpose.map(CallPurpose::part)];
+        parts.into_iter().flatten().map(|part| part as usize)
     }
 }
 
@@ -61,10 +62,6 @@ impl CpuSums {
         let functions = self.functions.get_or_insert_with(ProcessorFunctions::of_kernel);
         let seen = functions.judge(is_kernel_thread, frames);
         self.samples += 1;
-        self.places[seen.place as usize] += 1;
-        if seen.place != Place::User {
-            self.work[seen.work as usize] += 1;
-        }
         if let Some(call) = seen.call
             && (self.calls.len() < CALLS_MAX || self.calls.contains_key(call))
         {
@@ -76,11 +73,17 @@ impl CpuSums {
         if let (Some(call), Some(share)) = (seen.call, share) {
             *self.shares.entry((call, CallShare::ALL[share as usize].1)).or_default() += 1;
         }
-        SampleParts {
+        let parts = SampleParts {
             origin: seen.place,
-            class: (seen.place != Place::User).then_some(seen.work),
+            class: (seen.place != SampledPart::User).then_some(seen.work),
             purpose: purpose.filter(|_| share.is_none()),
+        };
+        for number in parts.numbers() {
+            if let Some(count) = self.parts.get_mut(number) {
+                *count += 1;
+            }
         }
+        parts
     }
 }
 
@@ -92,8 +95,7 @@ pub struct CpuSeries(Option<CpuColumns>);
 struct CpuColumns {
     samples: ColumnId,
     period: ColumnId,
-    places: [ColumnId; Place::ALL.len()],
-    work: [ColumnId; KernelWork::ALL.len()],
+    parts: Vec<ColumnId>,
     calls: BTreeMap<&'static str, ColumnId>,
     shares: BTreeMap<(&'static str, &'static str), ColumnId>,
 }
@@ -103,11 +105,10 @@ impl Reducer for CpuSeries {
         self.0 = families.contains(&Family::Cpu).then(|| {
             let mut column = |name: &str| counter(registry, &format!("trace.cpu.{name}"), "count");
             let samples = column("samples");
-            let places = Place::ALL.map(|(_, name)| column(&format!("in.{name}")));
-            let work = KernelWork::ALL.map(|(_, name)| column(&format!("kernel.{name}")));
+            let parts = SampledPart::ALL.iter().take(PARTS).map(|(_, name)| column(name)).collect();
             let period = registry.id("trace.cpu.period_ns", "ns", SeriesKind::Gauge, SOURCE);
             let (calls, shares) = Default::default();
-            CpuColumns { samples, period, places, work, calls, shares }
+            CpuColumns { samples, period, parts, calls, shares }
         });
     }
 
@@ -117,10 +118,7 @@ impl Reducer for CpuSeries {
         };
         set(row, columns.samples, cpu.samples);
         set(row, columns.period, cpu.period_ns);
-        for (column, count) in columns.places.iter().zip(cpu.places) {
-            set(row, *column, count);
-        }
-        for (column, count) in columns.work.iter().zip(cpu.work) {
+        for (column, count) in columns.parts.iter().zip(cpu.parts) {
             set(row, *column, count);
         }
         for (call, count) in &cpu.calls {
@@ -138,19 +136,5 @@ impl Reducer for CpuSeries {
                 .or_insert_with(|| counter(registry, &name(), "count"));
             set(row, *column, *count);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_called_as_their_series() {
-        let origins = Place::ALL.iter().map(|(_, name)| format!("in.{name}"));
-        let classes = KernelWork::ALL.iter().map(|(_, name)| format!("kernel.{name}"));
-        let named = SampledPart::ALL.iter().map(|(_, name)| (*name).to_owned());
-        let of_series = SampledPart::ORIGINS + SampledPart::CLASSES;
-        assert!(origins.chain(classes).eq(named.take(of_series)));
     }
 }

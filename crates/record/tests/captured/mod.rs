@@ -12,9 +12,10 @@ pub use files::{DiskFile, Flag};
 pub use process::{Killed, SCRIPT, again, again_by, recorder, script, words};
 
 use model::recording::{Recording, Subject};
-use record::capture::{self, CommandPlan, RecordOptions};
+use record::capture::{self, CommandPlan, RecordOptions, Target};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use testkit::TempDir;
 
 /// Signals are passed on to one command at a time, and orphans are given to the process, so
 /// the tests of one program take turns.
@@ -38,6 +39,33 @@ pub fn shell(script: &str) -> CommandPlan {
 
 pub fn command(plan: &CommandPlan) -> Recording {
     capture::command(plan).unwrap().recording
+}
+
+/// Long enough for several samples of what is read ten times a second, and of what is read
+/// once a second.
+pub const A_WHILE: Duration = Duration::from_millis(1500);
+
+/// Watches `target` while `happening` runs, and until the target ends: the machine for `whiles`
+/// times [`A_WHILE`].
+pub fn watched(
+    target: &Target,
+    whiles: u32,
+    watch: RecordOptions,
+    happening: impl FnOnce() + Send,
+) -> Recording {
+    let directory = TempDir::new();
+    let file = directory.join("x.trec");
+    let watch = RecordOptions { output: Some(file.clone()), ..watch };
+    let machine_ns = (A_WHILE * whiles).as_nanos() as u64;
+    let for_ns = matches!(target, Target::Machine).then_some(machine_ns);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until(|| file.exists());
+            std::thread::sleep(A_WHILE / 2);
+            happening();
+        });
+        capture::watch(target, for_ns, &watch).unwrap().recording
+    })
 }
 
 /// The word that names a subject.

@@ -87,7 +87,9 @@ impl Loader {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             let others = 1..processors.min(wanted.len());
-            let helpers: Vec<_> = others.map(|_| scope.spawn(work)).collect();
+            // Where no thread can be made, this one does all the work.
+            let spawn = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let helpers: Vec<_> = others.filter_map(spawn).collect();
             let own = work();
             let theirs = helpers.into_iter().filter_map(|helper| helper.join().ok());
             own.into_iter().chain(theirs.flatten()).collect()

@@ -191,7 +191,7 @@ fn is_wanted(parent: u32) -> bool {
     std::os::unix::process::parent_id() == parent
 }
 
-/// Tells the stage that the service is at work.
+/// Says to the stage that the service is at work.
 fn report_ready() {
     println!("ready");
 }

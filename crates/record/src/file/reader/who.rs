@@ -136,7 +136,7 @@ impl WhoStore {
         }
     }
 
-    /// Counts rows among the others, the smallest first, until a quarter of the room is taken.
+    /// Counts rows among the others, the smallest first, until half of the room is taken.
     fn rename_weakest(&mut self, who: &mut Who) {
         let others = self.other_process(who);
         let of_others = self.other_file(who);

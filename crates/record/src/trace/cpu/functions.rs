@@ -5,167 +5,71 @@
 //! hundred thousand lines.
 
 use crate::trace::stack::kept::{self, KeptTable};
-use model::recording::CallShare;
+use model::recording::{CallShare, SampledPart};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::sync::{Mutex, OnceLock};
 
-/// Where a processor was. The first one that the stack holds decides, in this order, but for user
-/// code, which has no stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
-    User,
-    Call,
-    FaultFirstTouch,
-    FaultCopyOnWrite,
-    FaultFile,
-    FaultSwap,
-    FaultOther,
-    Reclaim,
-    Interrupt,
-    Softirq,
-    KernelThread,
-    Other,
-}
-
-impl Place {
-    /// All of them with the names of their series, in the order of their numbers.
-    pub const ALL: [(Place, &str); 12] = [
-        (Place::User, "user"),
-        (Place::Call, "call"),
-        (Place::FaultFirstTouch, "fault_first_touch"),
-        (Place::FaultCopyOnWrite, "fault_copy_on_write"),
-        (Place::FaultFile, "fault_file"),
-        (Place::FaultSwap, "fault_swap"),
-        (Place::FaultOther, "fault_other"),
-        (Place::Reclaim, "reclaim"),
-        (Place::Interrupt, "interrupt"),
-        (Place::Softirq, "softirq"),
-        (Place::KernelThread, "kernel_thread"),
-        (Place::Other, "other"),
-    ];
-
-    /// What it is of a call that it came in.
-    fn call_share(self) -> Option<CallShare> {
-        match self {
-            Place::Interrupt | Place::Softirq => Some(CallShare::Interrupt),
-            Place::Reclaim => Some(CallShare::Reclaim),
-            Place::FaultFirstTouch
-            | Place::FaultCopyOnWrite
-            | Place::FaultFile
-            | Place::FaultSwap
-            | Place::FaultOther => Some(CallShare::Fault),
-            _ => None,
-        }
-    }
-
-    /// Which of two places on one stack decides: the smaller number.
-    fn weight(self) -> u8 {
-        match self {
-            Place::Interrupt => 0,
-            Place::Softirq => 1,
-            Place::Reclaim => 2,
-            Place::FaultSwap => 3,
-            Place::FaultCopyOnWrite => 4,
-            Place::FaultFirstTouch => 5,
-            Place::FaultFile => 6,
-            Place::FaultOther => 7,
-            Place::Call => 8,
-            Place::KernelThread => 9,
-            Place::User | Place::Other => 10,
-        }
-    }
-}
-
-/// What the kernel works at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KernelWork {
-    Copying,
-    Clearing,
-    FileSystem,
-    Network,
-    Locks,
-    Memory,
-    Scheduling,
-    Block,
-    Other,
-}
-
-impl KernelWork {
-    /// All of them with the names of their series, in the order of their numbers.
-    pub const ALL: [(KernelWork, &str); 9] = [
-        (KernelWork::Copying, "copying"),
-        (KernelWork::Clearing, "clearing"),
-        (KernelWork::FileSystem, "file_system"),
-        (KernelWork::Network, "network"),
-        (KernelWork::Locks, "locks"),
-        (KernelWork::Memory, "memory"),
-        (KernelWork::Scheduling, "scheduling"),
-        (KernelWork::Block, "block"),
-        (KernelWork::Other, "other"),
-    ];
-}
-
 /// Beginnings of names, separated by white space; one that ends with `$` is a whole name.
-const PLACES: &[(Place, &str)] = &[
+const PLACES: &[(SampledPart, &str)] = &[
     (
-        Place::Interrupt,
+        SampledPart::Interrupt,
         "common_interrupt __common_interrupt sysvec_ asm_sysvec_ handle_irq_event handle_edge_irq \
         handle_fasteoi_irq gic_handle_irq el1_interrupt el0_interrupt generic_handle_domain_irq",
     ),
-    (Place::Softirq, "__do_softirq handle_softirqs do_softirq run_ksoftirqd __irq_exit_rcu"),
+    (SampledPart::Softirq, "__do_softirq handle_softirqs do_softirq run_ksoftirqd __irq_exit_rcu"),
     (
-        Place::Reclaim,
+        SampledPart::Reclaim,
         "shrink_node shrink_lruvec shrink_folio_list shrink_slab do_shrink_slab try_to_free_pages \
         try_to_free_mem_cgroup_pages do_try_to_free_pages balance_pgdat try_to_shrink_lruvec \
         evict_folios",
     ),
-    (Place::FaultSwap, "do_swap_page"),
+    (SampledPart::FaultSwap, "do_swap_page"),
     (
-        Place::FaultCopyOnWrite,
+        SampledPart::FaultCopyOnWrite,
         "do_wp_page wp_page_copy do_cow_fault do_huge_pmd_wp_page hugetlb_wp do_wp_huge_pmd",
     ),
     (
-        Place::FaultFirstTouch,
+        SampledPart::FaultFirstTouch,
         "do_anonymous_page do_huge_pmd_anonymous_page __do_huge_pmd_anonymous_page \
         hugetlb_no_page alloc_anon_folio do_pte_missing",
     ),
     (
-        Place::FaultFile,
+        SampledPart::FaultFile,
         "do_fault$ __do_fault do_read_fault do_shared_fault filemap_fault filemap_map_pages \
         do_fault_around finish_fault shmem_fault do_page_mkwrite",
     ),
     (
-        Place::FaultOther,
+        SampledPart::FaultOther,
         "exc_page_fault asm_exc_page_fault do_user_addr_fault handle_mm_fault __handle_mm_fault \
         do_page_fault do_mem_abort do_translation_fault",
     ),
     (
-        Place::Call,
+        SampledPart::Call,
         "do_syscall_64 entry_SYSCALL_64 x64_sys_call do_int80 el0_svc invoke_syscall __x64_sys_ \
         __arm64_sys_ ksys_ do_syscall_x64 do_el0_svc syscall_exit_to_user_mode",
     ),
-    (Place::KernelThread, "kthread$ worker_thread process_one_work ret_from_fork"),
+    (SampledPart::KernelThread, "kthread$ worker_thread process_one_work ret_from_fork"),
 ];
 
 // A tick that comes while interrupts are off is seen where they are switched on again, which is at
 // the end of a spin lock. So these say nothing; who waits for one is in its slow path.
-const WORK: &[(KernelWork, &str)] = &[
+const WORK: &[(SampledPart, &str)] = &[
     (
-        KernelWork::Copying,
+        SampledPart::KernelCopying,
         "copy_page copy_user_ rep_movs_alternative _copy_to_ _copy_from_ copy_to_user copy_from_user \
         __copy_user memcpy __memcpy memmove __memmove copy_mc_ copy_highpage copy_page_to_iter \
         copy_folio_from_iter copy_fpregs __arch_copy_ raw_copy_ __memcpy_flushcache copy_to_iter \
         copy_from_iter",
     ),
     (
-        KernelWork::Clearing,
+        SampledPart::KernelClearing,
         "clear_page clear_user clear_huge_page clear_highpage folio_zero_ memset __memset \
         rep_stos_alternative __arch_clear_user kernel_init_pages init_on_",
     ),
     (
-        KernelWork::Locks,
+        SampledPart::KernelLocks,
         "native_queued_spin_lock_slowpath queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath \
         queued_read_lock_slowpath queued_write_lock_slowpath osq_ rwsem_ down_read down_write up_read \
         up_write mutex_ __mutex_ ww_mutex_ rtlock_ rt_mutex_ pv_wait kvm_wait percpu_rwsem_ \
@@ -173,7 +77,7 @@ const WORK: &[(KernelWork, &str)] = &[
         folio_lruvec_lock",
     ),
     (
-        KernelWork::FileSystem,
+        SampledPart::KernelFileSystem,
         "ext4_ ext2_ jbd2_ xfs_ xlog_ btrfs_ f2fs_ fat_ exfat_ fuse_ nfs_ nfs4_ ovl_ iomap_ vfs_ \
         generic_file_ generic_perform_ generic_write_ filemap_ __filemap_ page_cache_ \
         balance_dirty_pages link_path_walk path_ walk_component lookup_ __lookup_ d_ __d_ dput dget \
@@ -186,7 +90,7 @@ const WORK: &[(KernelWork, &str)] = &[
         security_inode_ crypto_ crc32",
     ),
     (
-        KernelWork::Network,
+        SampledPart::KernelNetwork,
         "tcp_ __tcp_ ip_ __ip_ ip6_ ipv6_ inet_ inet6_ udp_ __udp_ skb_ __skb_ sock_ __sock_ sk_ \
         __sk_ netif_ __netif_ napi_ __napi_ dev_ __dev_ nf_ ipt_ nft_ unix_ net_ eth_ gro_ \
         loopback_ veth_ virtnet_ start_xmit br_ neigh_ fib_ rt_dst dst_ lock_sock release_sock \
@@ -194,13 +98,13 @@ const WORK: &[(KernelWork, &str)] = &[
         validate_xmit_ napi_gro_ e1000_ ixgbe_ i40e_ mlx5e_ ena_",
     ),
     (
-        KernelWork::Block,
+        SampledPart::KernelBlock,
         "blk_ __blk_ bio_ __bio_ submit_bio __submit_bio nvme_ scsi_ sd_ virtblk_ virtqueue_ \
         virtio_queue_ vring_ vp_ dd_ bfq_ kyber_ sbitmap_ __sbitmap_ part_ bdev_ blkdev_ dm_ md_ \
         raid lo_ loop_ ata_ ahci_ zram_ lzo lz4 zstd_ LZ4_ ZSTD_ wbt_ ioc_ elv_ mmc_ ublk_",
     ),
     (
-        KernelWork::Memory,
+        SampledPart::KernelMemory,
         "__alloc_ alloc_ get_page_ rmqueue __rmqueue prep_new_page post_alloc_ free_ __free_ folio_ \
         __folio_ page_ __page_ lru_ mem_cgroup_ __mem_cgroup_ charge_ try_charge uncharge_ \
         refill_stock obj_cgroup_ memcg_ __memcg_ mod_ __mod_ zap_ unmap_ tlb_ __tlb_ flush_tlb_ \
@@ -213,7 +117,7 @@ const WORK: &[(KernelWork, &str)] = &[
         cgroup_rstat_ count_memcg_ add_to_swap shrink_ evict_folios try_to_unmap percpu_counter_",
     ),
     (
-        KernelWork::Scheduling,
+        SampledPart::KernelScheduling,
         "schedule __schedule finish_task_switch context_switch try_to_wake_up ttwu_ wake_up_ \
         __wake_up pick_next_ pick_task_ enqueue_ dequeue_ update_curr update_load_ __update_load_ \
         update_rq_ sched_ __sched_ select_task_ select_idle_ available_idle_ place_entity \
@@ -246,11 +150,42 @@ const CALLS: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_",
 const OTHER_NAMES: &[(&str, &str)] =
     &[("do_sys_openat2", "openat"), ("do_execveat_common", "execve"), ("kernel_clone", "clone")];
 
+/// Which of two places on one stack decides: the smaller number.
+fn weight(place: SampledPart) -> u8 {
+    match place {
+        SampledPart::Interrupt => 0,
+        SampledPart::Softirq => 1,
+        SampledPart::Reclaim => 2,
+        SampledPart::FaultSwap => 3,
+        SampledPart::FaultCopyOnWrite => 4,
+        SampledPart::FaultFirstTouch => 5,
+        SampledPart::FaultFile => 6,
+        SampledPart::FaultOther => 7,
+        SampledPart::Call => 8,
+        SampledPart::KernelThread => 9,
+        _ => 10,
+    }
+}
+
+/// What a place is of a call that it came in.
+fn call_share(place: SampledPart) -> Option<CallShare> {
+    match place {
+        SampledPart::Interrupt | SampledPart::Softirq => Some(CallShare::Interrupt),
+        SampledPart::Reclaim => Some(CallShare::Reclaim),
+        SampledPart::FaultFirstTouch
+        | SampledPart::FaultCopyOnWrite
+        | SampledPart::FaultFile
+        | SampledPart::FaultSwap
+        | SampledPart::FaultOther => Some(CallShare::Fault),
+        _ => None,
+    }
+}
+
 /// What one function says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FunctionRole {
-    place: Option<Place>,
-    work: Option<KernelWork>,
+    place: Option<SampledPart>,
+    work: Option<SampledPart>,
     share: Option<CallShare>,
     call: Option<&'static str>,
 }
@@ -258,8 +193,10 @@ struct FunctionRole {
 /// What a sample says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    pub place: Place,
-    pub work: KernelWork,
+    /// Where the processor was, one of the origins.
+    pub place: SampledPart,
+    /// What the kernel worked at, one of the classes.
+    pub work: SampledPart,
     pub call: Option<&'static str>,
     /// What it is of a call to read or write that is not the call itself.
     pub share: Option<CallShare>,
@@ -316,14 +253,15 @@ impl ProcessorFunctions {
 
     /// What a stack says, from the innermost function outwards; an empty one is user code.
     pub fn judge(&self, is_kernel_thread: bool, frames: impl Iterator<Item = u64>) -> Seen {
-        let (mut place, mut work, mut call) = (None::<Place>, None, None);
+        let (mut place, mut work, mut call) = (None::<SampledPart>, None, None);
         let mut share = None;
         let mut is_empty = true;
         for frame in frames.filter(|frame| *frame < u64::MAX - 4095) {
             is_empty = false;
             let role = self.role(frame);
-            let lighter =
-                |place: &Place| role.place.is_none_or(|other| place.weight() <= other.weight());
+            let lighter = |place: &SampledPart| {
+                role.place.is_none_or(|other| weight(*place) <= weight(other))
+            };
             if !place.as_ref().is_some_and(lighter) {
                 place = role.place.or(place);
             }
@@ -332,13 +270,13 @@ impl ProcessorFunctions {
             share = if share == Some(CallShare::Block) { share } else { role.share.or(share) };
         }
         let place = match place {
-            None if is_empty && !is_kernel_thread => Place::User,
-            None if is_kernel_thread => Place::KernelThread,
-            None => Place::Other,
+            None if is_empty && !is_kernel_thread => SampledPart::User,
+            None if is_kernel_thread => SampledPart::KernelThread,
+            None => SampledPart::Other,
             Some(place) => place,
         };
-        let share = place.call_share().or(share);
-        Seen { place, work: work.unwrap_or(KernelWork::Other), call, share }
+        let share = call_share(place).or(share);
+        Seen { place, work: work.unwrap_or(SampledPart::KernelOther), call, share }
     }
 }
 
@@ -358,8 +296,8 @@ impl KeptTable for ProcessorFunctions {
 
     fn write(&self) -> String {
         let line = |(start, role): &(u64, FunctionRole)| {
-            let place = role.place.map_or(NONE, |place| Place::ALL[place as usize].1);
-            let work = role.work.map_or(NONE, |work| KernelWork::ALL[work as usize].1);
+            let place = role.place.map_or(NONE, SampledPart::id);
+            let work = role.work.map_or(NONE, SampledPart::id);
             let share = role.share.map_or(NONE, |share| CallShare::ALL[share as usize].1);
             format!("{start:x} {place} {work} {share} {}\n", role.call.unwrap_or(NONE))
         };
@@ -381,8 +319,8 @@ fn kept_range(line: &str) -> Option<(u64, FunctionRole)> {
     }
     let mut words = line.split(' ');
     let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let place = named(&Place::ALL, words.next()?)?;
-    let work = named(&KernelWork::ALL, words.next()?)?;
+    let place = named(&SampledPart::ALL, words.next()?)?;
+    let work = named(&SampledPart::ALL, words.next()?)?;
     let share = named(&CallShare::ALL, words.next()?)?;
     let call = words.next().filter(|call| *call != NONE);
     let role = FunctionRole { place, work, share, call: call.and_then(kept_call) };
@@ -391,8 +329,8 @@ fn kept_range(line: &str) -> Option<(u64, FunctionRole)> {
 
 /// The rules by the first bytes of a name, longest first.
 struct Rules {
-    places: HashMap<u8, Vec<(&'static str, Place)>>,
-    work: HashMap<u8, Vec<(&'static str, KernelWork)>>,
+    places: HashMap<u8, Vec<(&'static str, SampledPart)>>,
+    work: HashMap<u8, Vec<(&'static str, SampledPart)>>,
     shares: HashMap<u8, Vec<(&'static str, CallShare)>>,
 }
 
@@ -486,22 +424,25 @@ mod tests {
 
     #[test]
     fn user_code_has_no_stack() {
-        assert_eq!(judge(&[]).place, Place::User);
+        assert_eq!(judge(&[]).place, SampledPart::User);
     }
 
     #[test]
     fn a_first_touch_is_a_fault_that_clears() {
         let seen = judge(&[0x1210, 0x1110, 0x1010]);
-        assert_eq!((seen.place, seen.work), (Place::FaultFirstTouch, KernelWork::Clearing));
+        assert_eq!(
+            (seen.place, seen.work),
+            (SampledPart::FaultFirstTouch, SampledPart::KernelClearing)
+        );
     }
 
     #[test]
     fn a_call_has_its_name_whatever_it_does() {
         let read = judge(&[0x1610, 0x1510, 0x1410, 0x1310]);
-        assert_eq!((read.place, read.work), (Place::Call, KernelWork::Copying));
+        assert_eq!((read.place, read.work), (SampledPart::Call, SampledPart::KernelCopying));
         assert_eq!(read.call, Some("read"));
         let reclaim = judge(&[0x1b10, 0x1910, 0x1510, 0x1410, 0x1310]);
-        assert_eq!((reclaim.place, reclaim.work), (Place::Reclaim, KernelWork::Locks));
+        assert_eq!((reclaim.place, reclaim.work), (SampledPart::Reclaim, SampledPart::KernelLocks));
         assert_eq!(reclaim.call, Some("read"));
     }
 
@@ -518,7 +459,7 @@ mod tests {
     #[test]
     fn what_interrupts_decides() {
         let seen = judge(&[0x1810, 0x1710, 0x1210, 0x1110, 0x1010]);
-        assert_eq!((seen.place, seen.work), (Place::Softirq, KernelWork::Network));
+        assert_eq!((seen.place, seen.work), (SampledPart::Softirq, SampledPart::KernelNetwork));
     }
 
     #[test]
@@ -535,7 +476,7 @@ mod tests {
     fn threads_of_the_kernel_are_their_own_place() {
         let table = ProcessorFunctions::read_symbols(SYMBOLS.as_bytes());
         let seen = table.judge(true, [0x1c10].into_iter());
-        assert_eq!((seen.place, seen.work), (Place::KernelThread, KernelWork::Other));
+        assert_eq!((seen.place, seen.work), (SampledPart::KernelThread, SampledPart::KernelOther));
     }
 
     #[test]
@@ -544,10 +485,16 @@ mod tests {
         if table.ranges.is_empty() {
             return testkit::skip("/proc/kallsyms with addresses");
         }
-        for (work, name) in KernelWork::ALL.iter().take(8) {
+        let classes = SampledPart::ALL.iter().skip(SampledPart::ORIGINS);
+        for (work, name) in classes.take(SampledPart::CLASSES - 1) {
             assert!(table.ranges.iter().any(|(_, role)| role.work == Some(*work)), "{name}");
         }
-        for place in [Place::FaultFirstTouch, Place::FaultFile, Place::Softirq, Place::Call] {
+        for place in [
+            SampledPart::FaultFirstTouch,
+            SampledPart::FaultFile,
+            SampledPart::Softirq,
+            SampledPart::Call,
+        ] {
             assert!(table.ranges.iter().any(|(_, role)| role.place == Some(place)), "{place:?}");
         }
         let has = |call| table.ranges.iter().any(|(_, role)| role.call == Some(call));

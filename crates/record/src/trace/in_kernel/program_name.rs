@@ -14,33 +14,85 @@ const KERNEL_NAME_BYTES: usize = 15;
 /// What one runtime calls its first thread, whose name is that of the process.
 const RENAMED: &[&str] = &["MainThread", "node-MainThread"];
 
-const SHELLS: &[&str] = &["ash", "bash", "dash", "ksh", "sh", "zsh"];
-const INTERPRETERS: &[&str] =
-    &["Rscript", "java", "lua", "node", "perl", "php", "pypy", "python", "ruby"];
-/// Options whose next word is not what is run.
-const WITH_VALUE: &[&str] = &[
-    "--class-path",
-    "--import",
-    "--module-path",
-    "--require",
-    "-W",
-    "-X",
-    "-classpath",
-    "-cp",
-    "-o",
+/// How an interpreter finds the script among its words. A word that is on none of the lists may be
+/// followed by a secret or by program text, so it ends the search.
+#[derive(Debug)]
+struct Interpreter {
+    names: &'static [&'static str],
+    /// Options of one letter that stand alone, also several in one word.
+    letters: &'static str,
+    /// What other options that stand alone begin with.
+    alone: &'static [&'static str],
+    /// Options that take the next word, which is not what is run.
+    with_value: &'static [&'static str],
+    /// Options whose next word is what is run.
+    runs: &'static [&'static str],
+}
+
+const INTERPRETERS: &[Interpreter] = &[
+    Interpreter {
+        names: &["ash", "bash", "dash", "ksh", "sh", "zsh"],
+        letters: "abefhilmnpuvx",
+        alone: &["--login", "--noprofile", "--norc", "--posix", "--verbose"],
+        with_value: &["-o", "-eo", "-euo", "-euxo", "-exo", "-ueo", "-uo", "-O", "--rcfile"],
+        runs: &[],
+    },
+    Interpreter {
+        names: &["python", "pypy"],
+        letters: "bBdEiIOPqRsSuvx",
+        alone: &["-W", "-X"],
+        with_value: &["-W", "-X", "--check-hash-based-pycs"],
+        runs: &["-m"],
+    },
+    Interpreter { names: &["perl"], letters: "tTuUwWX", alone: &[], with_value: &[], runs: &[] },
+    Interpreter { names: &["ruby"], letters: "vw", alone: &[], with_value: &[], runs: &[] },
+    Interpreter {
+        names: &["node"],
+        letters: "",
+        alone: &["--inspect", "--no-", "--enable-", "--experimental-", "--trace-"],
+        with_value: &["-r", "--require", "--import"],
+        runs: &[],
+    },
+    Interpreter {
+        names: &["java"],
+        letters: "",
+        alone: &["-D", "-X", "-agentlib:", "-agentpath:", "-ea", "-javaagent:", "-server"],
+        with_value: &[
+            "-classpath",
+            "-cp",
+            "-p",
+            "--add-exports",
+            "--add-modules",
+            "--add-opens",
+            "--add-reads",
+            "--class-path",
+            "--module-path",
+        ],
+        runs: &["-jar", "-m", "--module"],
+    },
+    Interpreter {
+        names: &["php"],
+        letters: "nq",
+        alone: &["-d"],
+        with_value: &["-d", "-c"],
+        runs: &["-f", "--file"],
+    },
+    Interpreter { names: &["lua"], letters: "", alone: &[], with_value: &[], runs: &[] },
+    Interpreter {
+        names: &["Rscript"],
+        letters: "",
+        alone: &["--no-", "--slave", "--vanilla", "--verbose"],
+        with_value: &[],
+        runs: &[],
+    },
 ];
-/// Options whose next word is what is run.
-const RUN: &[&str] = &["--module", "-jar", "-m"];
-/// Options in one letter, also beside others in one word, whose next word is program text.
-const TEXT_OF_SHELL: &[char] = &['c'];
-const TEXT: &[char] = &['E', 'c', 'e', 'p', 'r'];
 
 /// The name of the process `pid`, which the kernel calls `kernel_name`.
 ///
 /// The command line is in the process' own memory, and reading it may wait for that: only that of
 /// interpreters is read.
 pub fn of(pid: u32, kernel_name: &str) -> String {
-    let is_asked = RENAMED.contains(&kernel_name) || is_interpreter(kernel_name);
+    let is_asked = RENAMED.contains(&kernel_name) || interpreter(kernel_name).is_some();
     let read = || Root::system().read_bytes(format!("/proc/{pid}/cmdline")).ok();
     let command = is_asked.then(read).flatten().unwrap_or_default();
     let known = &command[..command.len().min(COMMAND_BYTES)];
@@ -55,42 +107,45 @@ fn named(command: &[u8], kernel_name: &str) -> Option<String> {
     let program = last_component(words.next()?);
     let is_renamed = RENAMED.contains(&kernel_name);
     let is_called_so = program.bytes().take(KERNEL_NAME_BYTES).eq(kernel_name.bytes());
-    if !(is_called_so || is_renamed) || !is_interpreter(program) {
+    if !(is_called_so || is_renamed) {
         return None;
     }
-    let script = script(words, program)?;
+    let script = interpreter(program)?.script(words)?;
     let ends = script.char_indices().map(|(at, letter)| at + letter.len_utf8());
     let end = ends.take_while(|end| *end <= SCRIPT_BYTES).last()?;
     Some(format!("{program} {}", &script[..end]))
 }
 
-/// Whether it is one of them with or without a version: `python3.11`, and not `pythonista`.
-fn is_interpreter(program: &str) -> bool {
-    let version = |name: &&&str| {
-        let rest = program.strip_prefix(**name);
-        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
-    };
-    SHELLS.contains(&program) || INTERPRETERS.iter().any(|name| version(&name))
+/// The interpreter of this name with or without a version: `python3.11`, and not `pythonista`.
+fn interpreter(program: &str) -> Option<&'static Interpreter> {
+    let is_version = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_it = |name: &&str| program.strip_prefix(name).is_some_and(is_version);
+    INTERPRETERS.iter().find(|interpreter| interpreter.names.iter().any(is_it))
 }
 
-/// The script among the words after the program, unless one of them may be program text.
-fn script<'a>(mut words: impl Iterator<Item = &'a str>, program: &str) -> Option<&'a str> {
-    let text = match program {
-        "java" => &[],
-        _ if SHELLS.contains(&program) => TEXT_OF_SHELL,
-        _ => TEXT,
-    };
-    loop {
-        let word = words.next()?;
-        let is_long = word.starts_with("--");
-        if RUN.contains(&word) && !SHELLS.contains(&program) {
-            return words.next().map(last_component).filter(|name| !name.is_empty());
-        } else if WITH_VALUE.contains(&word) {
-            words.next()?;
-        } else if !word.starts_with('-') {
-            return Some(last_component(word)).filter(|name| !name.is_empty());
-        } else if ["--eval", "--print"].contains(&word) || (!is_long && word.contains(text)) {
-            return None;
+impl Interpreter {
+    /// The script among the words after the program.
+    fn script<'a>(&self, mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+        loop {
+            let word = words.next()?;
+            let is_letters = word.strip_prefix('-').is_some_and(|letters| {
+                !letters.is_empty() && letters.chars().all(|letter| self.letters.contains(letter))
+            });
+            let stands_alone = || self.alone.iter().any(|start| word.starts_with(start));
+            let has_value = word.starts_with("--") && word.contains('=');
+            let run = if self.runs.contains(&word) || word == "--" {
+                words.next()?
+            } else if !word.starts_with('-') {
+                word
+            } else if self.with_value.contains(&word) {
+                words.next()?;
+                continue;
+            } else if is_letters || has_value || stands_alone() {
+                continue;
+            } else {
+                return None;
+            };
+            return Some(last_component(run)).filter(|name| !name.is_empty());
         }
     }
 }
@@ -147,6 +202,13 @@ mod tests {
             (&["perl", "-lane", "secret", "a.txt"], "perl"),
             (&["php", "-r", "secret"], "php"),
             (&["node", "--eval", "secret"], "node"),
+            (&["sh", "-s", "--", "--token", "secret"], "sh"),
+            (&["bash", "-s", "secret"], "bash"),
+            (&["python3", "-", "secret"], "python3"),
+            (&["perl", "-I", "secret", "x"], "perl"),
+            (&["php", "-R", "secret"], "php"),
+            (&["node", "--token", "secret"], "node"),
+            (&["java", "--token", "secret"], "java"),
             (&["python3"], "python3"),
             (&["pythonista", "a.py"], "pythonista"),
             // It gave itself a name of its own.

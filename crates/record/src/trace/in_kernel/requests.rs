@@ -75,6 +75,7 @@ fn add(sum: &mut RequestRow, more: &RequestRow) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::in_kernel::objects::ThreadRecord;
 
     #[test]
     fn all_requests_are_in_a_row_or_among_the_others() {
@@ -90,13 +91,16 @@ mod tests {
             requests.take(&key, &value);
         }
         let (mut processes, mut who) = (Processes::default(), Who::default());
+        for process in 1..=40 {
+            processes.take(&ThreadRecord { process, ..ThreadRecord::default() }, 0);
+        }
         requests.write(&mut processes, 1_000_000_000, &mut who);
-        // None of the processes is known.
-        let [row] = who.requests.as_slice() else {
-            panic!("{:?}", who.requests);
-        };
-        assert_eq!((row.device, row.is_write, row.requests), ((254, 0), false, 80));
-        assert_eq!((row.bytes, row.latency_ns), (40 * 8192, 12_000_000));
-        assert_eq!(row.classes[1], 80);
+        let is_named = |row: &&RequestRow| who.processes[row.process as usize].pid > 0;
+        assert_eq!(who.requests.iter().filter(is_named).count(), FIRST);
+        let row = who.requests.iter().find(|row| !is_named(row)).unwrap();
+        let others = 40 - FIRST as u64;
+        assert_eq!((row.device, row.is_write, row.requests), ((254, 0), false, 2 * others));
+        assert_eq!((row.bytes, row.latency_ns), (others * 8192, others * 300_000));
+        assert_eq!(row.classes[1], 2 * others);
     }
 }

@@ -93,6 +93,7 @@ impl Samples {
 mod tests {
     use super::*;
     use crate::trace::cpu::CpuSums;
+    use crate::trace::in_kernel::objects::ThreadRecord;
 
     fn sampled(process: u32) -> Sampled {
         Sampled { process, parent: 1, name: "x".to_owned(), is_kernel_thread: false }
@@ -108,12 +109,19 @@ mod tests {
             }
         }
         let (mut processes, mut who) = (Processes::default(), Who::default());
+        // Of the 20 one is not known, and four have fewer than the first.
+        for process in 1..20 {
+            processes.take(&ThreadRecord { process, ..ThreadRecord::default() }, 0);
+        }
         samples.write(&mut processes, 1_000_000_000, &mut who);
-        // None of them is known, so that all are counted together; no sample is lost.
-        assert_eq!(who.samples.len(), 1);
-        assert_eq!(who.samples[0].all(), 210);
-        assert_eq!(who.processes[0].name, "others");
+        let pid = |row: &SampleRow| who.processes[row.process as usize].pid;
+        let mut rows: Vec<(u32, u64)> =
+            who.samples.iter().map(|row| (pid(row), row.all())).collect();
+        rows.sort_unstable();
+        let others = 20 + 1 + 2 + 3 + 4;
+        let named = (5..20).map(|process| (process, u64::from(process)));
+        assert_eq!(rows, [(0, others)].into_iter().chain(named).collect::<Vec<_>>());
         samples.write(&mut processes, 2_000_000_000, &mut who);
-        assert_eq!(who.samples.len(), 1, "what was written is gone");
+        assert_eq!(who.samples.len(), rows.len(), "what was written is gone");
     }
 }
