@@ -229,3 +229,16 @@ fn groups_that_were_looked_at_clear_and_others_are_not_seen() {
     let unseen = explained.unseen.iter().find(|one| one.what == "cpu_limit").unwrap();
     assert!(unseen.why.starts_with("2 control groups"), "{}", unseen.why);
 }
+
+#[test]
+fn processors_that_were_idle_at_another_time_are_not_cleared() {
+    let mut built = watched();
+    let report = built.process("report", 10, SESSION);
+    let served = built.process("nginx", 11, WEB);
+    built.used(report, (0, 20), &[(Cpu, 18 * S), (Queue, 20 * S)]);
+    built.used(served, (0, 20), &[(Cpu, S), (Queue, 20 * S)]);
+    let explained = built.explained();
+    let cause = finding(&explained, "cpu_contention");
+    assert!(cause.finding.claim.contains("at times they wanted more"), "{}", cause.finding.claim);
+    assert_eq!((names(cause, Victim), names(cause, Culprit)), (vec!["nginx"], vec!["report"]));
+}

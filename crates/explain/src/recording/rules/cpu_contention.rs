@@ -15,9 +15,9 @@ use model::{Evidence, Finding, Grade};
 /// half of it could have been run instead.
 const OTHERS_SHARE: f64 = 0.5;
 
-/// The processors of a whole machine are what its threads waited for only if they were busy, and if
-/// threads waited for this share of what they ran. Picked: a machine that is used well always has a
-/// few that wait for a moment.
+/// The processors of a whole machine are what its threads waited for only if they waited for this
+/// share of what they ran. Picked: a machine that is used well always has a few that wait for a
+/// moment.
 const QUEUED_SHARE: f64 = 0.25;
 
 /// What all threads of a machine waited, by events, else by the scheduler's own sums.
@@ -99,17 +99,24 @@ fn of_machine(run: &RunView) -> RunVerdict {
     let measured = Evidence::time("ready and not run", ns, run.source(name)).seen_in([name]);
     let ran = run.run_ns();
     let ns = ns.saturating_sub(super::cpu_limit::stopped_on_machine(run));
+    if !run.hurts(ns) || (ns as f64) < ran as f64 * QUEUED_SHARE {
+        return clear(Some(measured));
+    }
     let is_busy = are_processors_busy(run);
-    if !run.hurts(ns) || !is_busy || (ns as f64) < ran as f64 * QUEUED_SHARE {
+    // A quota holds threads in the queue of idle processors. Where quotas were looked at they have
+    // their part; then the processors were idle at another time.
+    if !is_busy && !run.facts().sight("group_limits").is_open() {
         return clear(Some(measured));
     }
     let claim = format!(
-        "Threads waited {} for a processor: they wanted more than the {}",
+        "Threads waited {} for a processor: {}they wanted more than the {}",
         long_time(ns as f64),
+        if is_busy { "" } else { "at times " },
         processors_in_words(run.processors()),
     );
     let busy = Evidence::time("the processors ran", ran, "/proc/stat").seen_in(PROCESSORS_RUN);
-    let finding = Finding::new(Grade::Measured, claim, [measured, busy]).remedy(
+    let grade = if is_busy { Grade::Measured } else { Grade::Inferred };
+    let finding = Finding::new(grade, claim, [measured, busy]).remedy(
         "Fewer threads at a time, or a smaller share (a higher nice value, cpu.weight) for who \
          needs the processors least. Risk: that work takes longer.",
     );
