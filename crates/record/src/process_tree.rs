@@ -3,9 +3,14 @@
 //! Reading all of /proc costs as much as the machine has processes. If a few processes have no
 //! other children, those few are enough.
 
+use model::duration::CLOCK_TICK_NS;
 use std::collections::HashMap;
 use std::io::Read;
 use std::path::Path;
+use std::str::SplitAsciiWhitespace;
+
+/// How far a chain of parents is followed; deeper trees do not occur.
+pub(crate) const CHAIN_MAX: usize = 64;
 
 /// More than the largest `stat` of a thread: a name of 64 bytes and 52 numbers of 20 digits.
 const STAT_BYTES_MAX: usize = 1536;
@@ -48,8 +53,29 @@ pub(crate) fn parent(process: u32) -> Option<u32> {
     state_and_parent(&format!("/proc/{process}/stat")).map(|(_, parent)| parent)
 }
 
+/// The parent of a process, and when it began on the clock of [`sys::clock::since_boot_ns`], in
+/// whole hundredths of a second.
+pub(crate) fn parent_and_beginning(process: u32) -> Option<(u32, u64)> {
+    read_stat(&format!("/proc/{process}/stat"), |words| {
+        let parent = words.nth(1)?.parse().ok()?;
+        let ticks: u64 = words.nth(17)?.parse().ok()?;
+        Some((parent, ticks.saturating_mul(CLOCK_TICK_NS)))
+    })
+}
+
 /// The letter of a thread's state and its parent, from its `stat`.
 pub(crate) fn state_and_parent(path: &str) -> Option<(u8, u32)> {
+    read_stat(path, |words| {
+        let letter = *words.next()?.as_bytes().first()?;
+        Some((letter, words.next()?.parse().ok()?))
+    })
+}
+
+/// Reads what follows the name in a `stat`: the state, then numbers.
+fn read_stat<T>(
+    path: &str,
+    take: impl FnOnce(&mut SplitAsciiWhitespace<'_>) -> Option<T>,
+) -> Option<T> {
     // One read gives all; `fs::read` would need four for a file that hides its length.
     let mut buffer = [0; STAT_BYTES_MAX];
     let bytes = std::fs::File::open(path).ok()?.read(&mut buffer).ok()?;
@@ -57,9 +83,7 @@ pub(crate) fn state_and_parent(path: &str) -> Option<(u8, u32)> {
     // A name may hold anything but ends with the last parenthesis.
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    let mut words = rest.split_ascii_whitespace();
-    let letter = *words.next()?.as_bytes().first()?;
-    Some((letter, words.next()?.parse().ok()?))
+    take(&mut rest.split_ascii_whitespace())
 }
 
 /// The entries of a directory that are numbers.
@@ -93,6 +117,9 @@ mod tests {
         let (own, child) = (std::process::id(), Sleeper::start());
         let pid = child.0.id();
         assert_eq!(parent(pid), Some(own));
+        let (_, began_ns) = parent_and_beginning(pid).unwrap();
+        let since_ns = sys::clock::since_boot_ns() - began_ns;
+        assert!(since_ns < 5_000_000_000, "{since_ns} ns");
         if children(pid).is_none() {
             return testkit::skip("a kernel that lists children");
         }

@@ -160,10 +160,13 @@ impl Listener {
         }
     }
 
-    /// Watches processes that joined the subject; what they were charged before is left out.
+    /// Watches processes that joined the subject; what they were charged before is left out, but
+    /// not of those that are watched already: they had left its group and came back.
     pub fn join(&mut self, processes: &[u32]) {
-        self.members.adopt(processes);
-        self.note_charges(processes);
+        let is_new = |pid: &u32| !self.members.is_alive(*pid);
+        let new: Vec<u32> = processes.iter().copied().filter(is_new).collect();
+        self.members.adopt(&new);
+        self.note_charges(&new);
     }
 
     /// Notes processes that another reader saw below the tree, so that they stay in it when their

@@ -11,8 +11,9 @@ use model::recording::{LIMITED, Process, ProcessFigure, Recording, Series, path_
 use record::capture::{RecordOptions, Target};
 use record::trace::{Family, Tracer};
 use record::{Registry, Row};
+use std::path::Path;
 use std::process::{Child, Stdio};
-use testkit::Cgroup;
+use testkit::{Cgroup, TempDir};
 
 /// Watches `target` and who is in it while `happening` runs.
 fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
@@ -21,11 +22,13 @@ fn watched(target: &Target, happening: impl FnOnce() + Send) -> Recording {
     captured::watched(target, 5, watch, happening)
 }
 
-/// A group that one process sleeps in; `None`, and a line why, where it cannot be made.
-fn occupied_group() -> Option<(Cgroup, Child)> {
+/// A group in which a shell runs `script`, whose `$0` is `argument`; `None`, and a line why,
+/// where it cannot be made.
+fn occupied_group(script: &str, argument: &Path) -> Option<(Cgroup, Child)> {
     let group = Cgroup::v1_cpu(200_000, 100_000).map_err(testkit::skip).ok()?;
-    let mut command = group.command("sleep");
-    let first = group.spawn(command.arg("1000").stdin(Stdio::null())).unwrap();
+    let mut command = group.command("sh");
+    command.args(["-c", script]).arg(argument).stdin(Stdio::null());
+    let first = group.spawn(&mut command).unwrap();
     Some((group, first))
 }
 
@@ -45,14 +48,22 @@ fn name(group: &Cgroup) -> String {
     group.path().file_name().unwrap().to_string_lossy().into_owned()
 }
 
-/// The series `limited<N>.<rest>` of a group.
-fn of_group<'a>(recording: &'a Recording, group: &str, rest: &str) -> Option<&'a Series> {
-    let mut all = recording.series.iter();
-    all.find(|series| {
+/// The series `limited<N>.<rest>` of the groups at a path, one after another.
+fn all_of_group<'a>(
+    recording: &'a Recording,
+    group: &'a str,
+    rest: &'a str,
+) -> impl Iterator<Item = &'a Series> {
+    recording.series.iter().filter(move |series| {
         let schema = &series.schema;
         let is_its = path_in_source(&schema.source).is_some_and(|path| path.ends_with(group));
         is_its && schema.name.starts_with(LIMITED) && schema.name.ends_with(rest)
     })
+}
+
+/// The series `limited<N>.<rest>` of a group.
+fn of_group<'a>(recording: &'a Recording, group: &'a str, rest: &'a str) -> Option<&'a Series> {
+    all_of_group(recording, group, rest).next()
 }
 
 /// What the kernel counted: periods in which the group was stopped.
@@ -106,11 +117,18 @@ fn groups_that_reach_their_limit_have_series_and_others_do_not() {
 #[test]
 fn a_process_that_joins_a_watched_group_is_followed() {
     let _alone = alone();
-    let Some((group, first)) = occupied_group() else {
+    let directory = TempDir::new();
+    let flag = directory.join("flag");
+    // A child of it lives for many samples, then it only waits.
+    let script = "until [ -e $0 ]; do sleep 0.1; done
+                  timeout 1 cat /dev/zero > /dev/null
+                  exec sleep 1000";
+    let Some((group, first)) = occupied_group(script, &flag) else {
         return;
     };
     // It is watched until it is gone.
     let recording = watched(&Target::Group(group.path().to_owned()), move || {
+        std::fs::write(&flag, "").unwrap();
         let joined = worker(&group);
         std::thread::sleep(2 * A_WHILE);
         end(joined);
@@ -134,12 +152,54 @@ fn a_process_that_joins_a_watched_group_is_followed() {
     }
     let charged: u64 = recording.tasks.iter().map(|task| task.run_ns).sum();
     assert!(charged > A_WHILE.as_nanos() as u64 / 2, "{charged} ns");
+    // Members have begun these: what they did first, before a sample met them, is theirs.
+    for name in ["timeout", "cat"] {
+        let tasks = recording.tasks.iter().filter(|task| task.comm == name).collect::<Vec<_>>();
+        assert!(tasks.len() == 1 && tasks[0].minor_faults > 30, "{tasks:?}");
+    }
+}
+
+/// A group that is removed and made again at the same path, as by the restart of a service.
+#[test]
+fn a_group_that_is_made_anew_is_another_one() {
+    let group = match Cgroup::v1_cpu(10_000, 50_000) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let _alone = alone();
+    let (group_name, mut counted) = (name(&group), (0, 0));
+    let recording = watched(&Target::Machine, || {
+        let before = worker(&group);
+        std::thread::sleep(A_WHILE);
+        end(before);
+        counted.0 = stopped(&group);
+        std::fs::remove_dir(group.path()).unwrap();
+        std::fs::create_dir(group.path()).unwrap();
+        for (file, value) in [("cpu.cfs_period_us", "50000"), ("cpu.cfs_quota_us", "10000")] {
+            std::fs::write(group.path().join(file), value).unwrap();
+        }
+        let after = worker(&group);
+        std::thread::sleep(2 * A_WHILE);
+        end(after);
+        counted.1 = stopped(&group);
+    });
+    let throttled = ".cpu.throttled_periods";
+    let mut ends = Vec::new();
+    for series in all_of_group(&recording, &group_name, throttled) {
+        let values = series.steps.iter().filter_map(|step| step.value).collect::<Vec<_>>();
+        assert!(values.is_sorted() && values[0] >= 0, "{values:?}");
+        ends.extend(values.last().copied());
+    }
+    // Nothing reads the last of a group that is removed.
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert!(ends[0] > 0 && ends[0] <= counted.0, "{ends:?} of {counted:?}");
+    assert_eq!(ends[1], counted.1, "{ends:?}");
 }
 
 #[test]
 fn rings_follow_a_process_that_joined() {
     let _alone = alone();
-    let Some((group, first)) = occupied_group() else {
+    let Some((group, first)) = occupied_group("exec sleep 1000", Path::new("sh")) else {
         return;
     };
     let mut registry = Registry::new();

@@ -343,6 +343,14 @@ impl Set {
     pub fn insert(&mut self, number: u32) -> Result<()> {
         self.0.insert(number, 1, 0).map_err(|error| failed("instruct a program", &error))
     }
+
+    /// Takes a number out.
+    ///
+    /// # Errors
+    /// `NotFound` where it is not in the set.
+    pub fn remove(&mut self, number: u32) -> Result<()> {
+        self.0.remove(&number).map_err(|error| failed("instruct a program", &error))
+    }
 }
 
 /// A table that a program fills.

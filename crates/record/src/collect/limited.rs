@@ -15,18 +15,26 @@ use crate::registry::{ABSENT, Registry, Row};
 use finder::{Finder, FinderNews, GroupTotals, ReachedGroup};
 use machine::Root;
 use machine::cgroup::LimitKind;
-use model::recording::{LIMITED, SeriesKind, is_in_group};
-use std::collections::HashSet;
+use model::recording::{LIMITED, SeriesKind};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// The paths of groups that have a limit of their own, by the controller of their hierarchy, which
+/// is empty for version 2.
+type PathsByController = HashMap<&'static str, HashSet<String>>;
+
 /// The groups that have a limit of their own, shared with what names the group of a process.
 #[derive(Clone, Debug, Default)]
-pub struct LimitedPaths(Arc<RwLock<HashSet<(&'static str, String)>>>);
+pub struct LimitedPaths(Arc<RwLock<PathsByController>>);
 
 impl LimitedPaths {
     fn replace(&self, paths: impl Iterator<Item = (&'static str, String)>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = paths.collect();
+        let mut by_controller = PathsByController::new();
+        for (controller, path) in paths {
+            by_controller.entry(controller).or_default().insert(path);
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = by_controller;
     }
 
     /// Those of this list.
@@ -42,12 +50,12 @@ impl LimitedPaths {
     #[must_use]
     pub fn contain(&self, controllers: &str, path: &str) -> bool {
         let paths = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut names = controllers.split(',');
+        let above = path.rmatch_indices('/').map(|(end, _)| &path[..end]);
         let has = |of: &str| {
-            let mut known = paths.iter().filter(|(controller, _)| *controller == of);
-            known.any(|(_, limited)| is_in_group(path, limited))
+            let limited = paths.get(of)?;
+            above.clone().chain([path]).find(|group| limited.contains(*group))
         };
-        names.any(has)
+        controllers.split(',').any(|of| has(of).is_some())
     }
 }
 
@@ -152,7 +160,9 @@ impl LimitedGroups {
             let schema = registry.schemas().get(id as usize);
             let is_counter = schema.is_some_and(|schema| schema.kind == SeriesKind::Counter);
             let base = bases.get(id as usize).copied().filter(|base| *base != ABSENT);
-            row.set(id, value.saturating_sub(base.filter(|_| is_counter).unwrap_or(0)));
+            let counted = base.filter(|_| is_counter).map(|base| value.saturating_sub(base));
+            // A group that was made anew begins again below what the one before it had.
+            row.set(id, counted.map_or(value, |counted| counted.max(0)));
         }
     }
 }
@@ -198,4 +208,43 @@ fn set_totals(totals: &GroupTotals, registry: &mut Registry, row: &mut Row) {
     set("others.memory.hits", "count", count, of(LimitKind::Memory).times);
     set("others.io.held_ns", "ns", count, of(LimitKind::Io).ns);
     set("others.pids.refused", "count", count, of(LimitKind::Pids).times);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::is_in_group;
+
+    #[test]
+    fn a_group_is_limited_by_those_that_it_is_in() {
+        let of = [("", "/a.slice"), ("cpu", "/box/one"), ("memory", "/a.slice/b"), ("cpu", "/é")];
+        let limited = LimitedPaths::of(&of);
+        let paths = "/ /a.slice /a.slices /a.slice/b /a.slice/b/c /box /box/one /box/one/in/it \
+                     /box/oneself /é /é/x /éx";
+        for controllers in ["", "cpu", "cpu,cpuacct", "memory", "pids,memory", "io"] {
+            for path in paths.split_ascii_whitespace() {
+                let has = |(controller, outer): &(&str, &str)| {
+                    controllers.split(',').any(|one| one == *controller) && is_in_group(path, outer)
+                };
+                let expected = of.iter().any(has);
+                assert_eq!(limited.contain(controllers, path), expected, "{controllers} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_below_its_base_is_zero() {
+        let mut groups = LimitedGroups::open(&Root::system(), false);
+        let mut registry = Registry::new();
+        let mut id = |name: &str, kind| registry.id(name, "count", kind, "x").unwrap();
+        let counter = id("limited0.cpu.throttled_periods", SeriesKind::Counter);
+        let gauge = id("limited0.cpu.quota_us", SeriesKind::Gauge);
+        for (id, base, read) in [(counter, 50, 7), (gauge, 50, -1)] {
+            groups.base.set(id, base);
+            groups.read.set(id, read);
+        }
+        let mut row = Row::default();
+        groups.fill(&registry, &mut row);
+        assert_eq!(row.values(), [0, -1]);
+    }
 }

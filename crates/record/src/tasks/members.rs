@@ -9,7 +9,7 @@
 //!    began after; outsiders are forgotten after each reading.
 
 use super::{Pids, TaskScope};
-use crate::process_tree;
+use crate::process_tree::{self, CHAIN_MAX};
 use std::collections::HashMap;
 use sys::taskstats::Stats;
 
@@ -41,9 +41,6 @@ pub(super) struct TreeMembers {
 /// The kernel's own processes and the first one: they are the parents of all orphans.
 const FIRST_PROCESSES: [u32; 3] = [0, 1, 2];
 
-/// How far a chain of parents is followed; deeper trees do not occur.
-const CHAIN_MAX: usize = 64;
-
 /// Ended processes are kept at least so long, for threads and children that are reported later; a
 /// process number is not used again so soon.
 const ENDED_KEPT_NS: u64 = 10_000_000_000;
@@ -70,6 +67,11 @@ impl TreeMembers {
         for &pid in processes {
             self.enter(pid);
         }
+    }
+
+    /// Whether a process is in the subject now, as far as ends were reported.
+    pub(super) fn is_alive(&self, process: u32) -> bool {
+        self.alive.contains(&process)
     }
 
     /// Those of the living that belong, found over their parents.

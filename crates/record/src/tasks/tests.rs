@@ -44,3 +44,37 @@ fn without_a_subject_nothing_is_kept() {
     assert!(report.tasks.is_empty());
     assert_eq!(report.processes, 0);
 }
+
+/// One that left the group and came back is new in its list again.
+#[test]
+fn what_joins_again_keeps_what_it_was_charged_since() {
+    let (listener, _) = Listener::open(sys::clock::now_ns());
+    let mut listener = listener.unwrap();
+    let script = ["-c", "while :; do :; done"];
+    let mut first = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let mut joined = std::process::Command::new("sh").args(script).spawn().unwrap();
+    let a_while = std::time::Duration::from_millis(300);
+    listener.watch(&TaskScope { processes: vec![first.id()], reaper: None });
+    std::thread::sleep(a_while);
+    let pid = joined.id();
+    let ran_ns = || {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0u64)
+    };
+    let before_ns = ran_ns();
+    listener.join(&[pid]);
+    std::thread::sleep(a_while);
+    let after_ns = ran_ns();
+    listener.join(&[pid]);
+    let report = listener.finish(sys::clock::now_ns());
+    for child in [&mut first, &mut joined] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    if after_ns == before_ns {
+        return testkit::skip("/proc/PID/schedstat");
+    }
+    let task = report.tasks.iter().find(|task| task.pid == pid).unwrap();
+    let run_ns = task.run_ns;
+    assert!(run_ns * 2 > after_ns - before_ns, "{run_ns} of {after_ns} less {before_ns}");
+}

@@ -131,6 +131,8 @@ pub struct InKernel {
     /// By process.
     samples: Samples,
     users: DeviceUsers,
+    /// Processes of the subject whose threads get storage from the next walk.
+    adopted: Vec<u32>,
     /// What a walk wrote, kept for its room.
     records: Vec<u8>,
     /// Before this no walk is made again, as the last one took long.
@@ -162,6 +164,7 @@ impl InKernel {
         for process in subject.into_iter().flatten() {
             maps.members.insert(*process).map_err(|error| refused(&error))?;
         }
+        let adopted = subject.into_iter().flatten().copied().collect();
         programs.load(&wanted(families));
         let mut lost = BTreeMap::new();
         attach_all(&mut programs, THREADS, &mut lost).map_err(|error| refused(&error))?;
@@ -202,6 +205,7 @@ impl InKernel {
             files: Files::default(),
             samples: Samples::default(),
             users: DeviceUsers::default(),
+            adopted,
             records: Vec::new(),
             next_walk_ns: 0,
             is_walk_due: true,
@@ -254,6 +258,10 @@ impl InKernel {
         let begun_ns = now_ns();
         let before = self.is_machine.then(|| BeforeWalk::read(&self.maps)).transpose()?;
         self.report.read(&mut self.records)?;
+        // Their children follow them from now on, and their numbers may be given to others.
+        for process in self.adopted.drain(..) {
+            let _ = self.maps.members.remove(process);
+        }
         if let Some(before) = before {
             self.totals = Some(before.totals(&self.maps)?);
         }
@@ -336,10 +344,13 @@ impl InKernel {
     /// Adds processes to the subject: the next walk gives their threads storage.
     pub fn adopt(&mut self, processes: &[u32]) {
         for process in processes {
-            // A full set watches no more.
-            let _ = self.maps.members.insert(*process);
+            // A full set watches no more until the next walk.
+            if self.maps.members.insert(*process).is_ok() {
+                self.adopted.push(*process);
+                self.is_walk_due = true;
+                self.next_walk_ns = 0;
+            }
         }
-        self.next_walk_ns = 0;
     }
 
     /// Names the groups of processes by those that have a limit.
@@ -499,6 +510,38 @@ fn start_clocks(
 mod tests {
     use super::*;
     use sys::ErrorKind;
+
+    #[test]
+    fn adopted_processes_are_waited_for_until_the_next_walk_alone() {
+        let sleeper = || std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (mut first, mut second) = (sleeper(), sleeper());
+        let subject = HashSet::from([first.id()]);
+        let families = BTreeSet::from([Family::Sched]);
+        let opened = InKernel::open(&families, Some(&subject), FunctionTable::none());
+        let is_watched = |it: &mut InKernel, pid| it.maps.members.remove(pid).is_ok();
+        let seen = opened.map(|mut in_kernel| {
+            let of_subject = is_watched(&mut in_kernel, first.id());
+            let before = in_kernel.sums.count(Count::ThreadsSeen);
+            in_kernel.adopt(&[second.id()]);
+            in_kernel.advance(1, false);
+            let met = in_kernel.sums.count(Count::ThreadsSeen) - before;
+            let walked_ns = in_kernel.next_walk_ns;
+            in_kernel.adopt(&[]);
+            (of_subject, met, is_watched(&mut in_kernel, second.id()), walked_ns, in_kernel)
+        });
+        for child in [&mut first, &mut second] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let (of_subject, met, of_adopted, walked_ns, in_kernel) = match seen {
+            Ok(seen) => seen,
+            Err(why) => return testkit::skip(format!("{why:?}")),
+        };
+        assert!(!of_subject && !of_adopted, "their numbers can be another's");
+        assert_eq!(met, 1, "the walk met the one that joined");
+        assert!(walked_ns > 0);
+        assert_eq!(in_kernel.next_walk_ns, walked_ns, "no new one asks for no walk");
+    }
 
     #[test]
     fn a_program_without_its_event_takes_no_other_with_it() {

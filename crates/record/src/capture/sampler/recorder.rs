@@ -174,17 +174,19 @@ impl<S: RecordSink> Recorder<S> {
         self.write(tick);
     }
 
-    /// Watches the processes that have joined the group.
+    /// Watches the processes that have joined the group. What members have begun is followed
+    /// already, but has to stay so when its parents end.
     fn watch_joiners(&mut self) {
-        let joined = self.joiners.as_mut().map(Joiners::new_members).unwrap_or_default();
-        if joined.is_empty() {
-            return;
-        }
+        let new = self.joiners.as_mut().map(Joiners::new_members).unwrap_or_default();
         if let Some(tracer) = &mut self.tracer {
-            tracer.adopt(&joined);
+            tracer.adopt(&new.joined);
+            if new.is_after_joining {
+                tracer.adopt(&new.born);
+            }
         }
         if let Some(listener) = &mut self.listener {
-            listener.join(&joined);
+            listener.join(&new.joined);
+            listener.adopt(&new.born);
         }
     }
 

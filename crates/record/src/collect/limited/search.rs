@@ -6,6 +6,9 @@
 //! 3. A look asks each limited group how often it was held back. One whose count moved gets a
 //!    number, and so series; beyond the bounds it is summed up among the others.
 //!
+//! A directory whose inode is another one is a group that was made anew at the same path, as when
+//! a service is restarted: the one before has ended.
+//!
 //! Nothing is held open: a machine can have more groups than a process may have files.
 
 use super::LimitedPaths;
@@ -15,6 +18,7 @@ use machine::cgroup::{self, CgroupVersion, Hierarchy, LimitKind};
 use machine::{ErrorKind, Root};
 use model::recording::limited_directory;
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -32,10 +36,14 @@ const MOST_NUMBERED: u32 = 512;
 /// A group that was not held back for so long gives its place to another.
 const RETIRED: Duration = Duration::from_secs(600);
 
+/// The device and the inode of a group's directory.
+type Identity = (u64, u64);
+
 /// A group, with or without a limit.
 #[derive(Debug)]
 struct KnownGroup {
     hierarchy: usize,
+    identity: Identity,
     has_subgroups: bool,
     /// The walk that met it last, and the one that met it first.
     last_walk: u32,
@@ -98,7 +106,7 @@ impl GroupSearch {
         for number in 0..self.hierarchies.len() {
             let mut waiting = vec![self.hierarchies[number].mount_point.clone()];
             while let Some(directory) = waiting.pop() {
-                if !self.meet(number, &directory) {
+                if !self.meet(number, &directory, tell) {
                     continue;
                 }
                 let below = cgroup::subgroups(&self.root, &directory).unwrap_or_default();
@@ -127,7 +135,20 @@ impl GroupSearch {
 
     /// Notes that a group is there, and asks for its limits if it is its turn; returns whether it
     /// must be listed.
-    fn meet(&mut self, hierarchy: usize, directory: &Path) -> bool {
+    fn meet(
+        &mut self,
+        hierarchy: usize,
+        directory: &Path,
+        tell: &mut impl FnMut(FinderNews),
+    ) -> bool {
+        let Some(identity) = identity(&self.root, directory) else {
+            return false;
+        };
+        if self.known.get(directory).is_some_and(|known| known.identity != identity)
+            && let Some(before) = self.known.remove(directory)
+        {
+            self.end(&before, tell);
+        }
         let (count, walk) = (self.known.len(), self.walks);
         let is_new = !self.known.contains_key(directory);
         if is_new && count >= MOST_GROUPS {
@@ -136,6 +157,7 @@ impl GroupSearch {
         }
         let known = self.known.entry(directory.to_owned()).or_insert_with(|| KnownGroup {
             hierarchy,
+            identity,
             has_subgroups: false,
             last_walk: walk,
             first_walk: walk,
@@ -184,14 +206,16 @@ impl GroupSearch {
     /// Forgets the groups that the last walk did not meet.
     fn forget(&mut self, tell: &mut impl FnMut(FinderNews)) {
         let walk = self.walks;
-        let mut ended = Vec::new();
-        self.known.retain(|_, known| {
-            let is_there = known.last_walk == walk;
-            ended.extend(known.limited.as_ref().filter(|_| !is_there).and_then(|one| one.number));
-            is_there
-        });
-        self.active = self.active.saturating_sub(ended.len());
-        ended.into_iter().for_each(|number| tell(FinderNews::Ended(number)));
+        let gone: Vec<_> = self.known.extract_if(|_, known| known.last_walk != walk).collect();
+        gone.iter().for_each(|(_, known)| self.end(known, tell));
+    }
+
+    /// Ends the series of a group that is gone.
+    fn end(&mut self, gone: &KnownGroup, tell: &mut impl FnMut(FinderNews)) {
+        if let Some(number) = gone.limited.as_ref().and_then(|limited| limited.number) {
+            self.active = self.active.saturating_sub(1);
+            tell(FinderNews::Ended(number));
+        }
     }
 
     /// Asks each limited group how often it was held back, and numbers those that were.
@@ -229,6 +253,11 @@ impl GroupSearch {
         now: Instant,
         tell: &mut impl FnMut(FinderNews),
     ) {
+        let is_same = |known: &KnownGroup| identity(&self.root, directory) == Some(known.identity);
+        if !self.known.get(directory).is_some_and(is_same) {
+            // Made anew: what is known is of the one before. The next walk begins it.
+            return;
+        }
         if self.active >= MOST_ACTIVE {
             self.retire(now, tell);
         }
@@ -284,6 +313,12 @@ impl GroupSearch {
             tell(FinderNews::Ended(number));
         }
     }
+}
+
+/// Which directory it is that a group has now; `None` if it is gone.
+fn identity(root: &Root, directory: &Path) -> Option<Identity> {
+    let metadata = std::fs::metadata(root.path(directory)).ok()?;
+    Some((metadata.dev(), metadata.ino()))
 }
 
 /// The path of a group below the mount point of its hierarchy.
@@ -369,5 +404,107 @@ impl LimitedGroup {
             }
         }
         growth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    /// A machine with one hierarchy of version 2 and a group in it.
+    struct Groups {
+        directory: TempDir,
+        search: GroupSearch,
+    }
+
+    const GROUP: &str = "/cgroup/box.service";
+
+    impl Groups {
+        fn new() -> Self {
+            let directory = TempDir::new();
+            let hierarchy = Hierarchy {
+                version: CgroupVersion::V2,
+                mount_point: PathBuf::from("/cgroup"),
+                root: PathBuf::from("/"),
+                kinds: vec![LimitKind::Cpu],
+            };
+            let root = Root::at(directory.path());
+            let search = GroupSearch::new(root, vec![hierarchy], LimitedPaths::default());
+            let groups = Self { directory, search };
+            groups.make(0);
+            groups
+        }
+
+        fn make(&self, throttled: u64) {
+            let group = self.path();
+            std::fs::create_dir_all(&group).unwrap();
+            std::fs::write(group.join("cpu.max"), "10000 100000\n").unwrap();
+            self.count(throttled);
+        }
+
+        fn count(&self, throttled: u64) {
+            let text = format!("nr_periods 900\nnr_throttled {throttled}\nthrottled_usec 1\n");
+            std::fs::write(self.path().join("cpu.stat"), text).unwrap();
+        }
+
+        /// Made anew in the place of the one before, which keeps its inode until then.
+        fn make_anew(&self, throttled: u64) {
+            let before = self.directory.join("before");
+            std::fs::rename(self.path(), &before).unwrap();
+            self.make(throttled);
+            std::fs::remove_dir_all(before).unwrap();
+        }
+
+        fn path(&self) -> PathBuf {
+            self.directory.join(&GROUP[1..])
+        }
+
+        /// The groups that ended, and those that were reached with what they count from.
+        fn look(&mut self, is_walk: bool) -> (Vec<u32>, Vec<(u32, Vec<u8>)>) {
+            let (mut ended, mut reached) = (Vec::new(), Vec::new());
+            let mut tell = |news| match news {
+                FinderNews::Ended(number) => ended.push(number),
+                FinderNews::Reached(mut group) => {
+                    let first = group.first.remove("cpu.stat").unwrap();
+                    reached.push((group.number, first));
+                }
+                FinderNews::Totals(_) => {}
+            };
+            if is_walk {
+                self.search.walk(&mut tell);
+            }
+            self.search.look(&mut tell);
+            (ended, reached)
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_made_anew_ends_and_begins_from_nothing() {
+        let mut groups = Groups::new();
+        groups.count(40);
+        groups.look(true);
+        groups.count(50);
+        let (_, reached) = groups.look(false);
+        assert!(matches!(reached.as_slice(), [(0, first)] if !first.is_empty()));
+        groups.make_anew(0);
+        groups.count(7);
+        assert_eq!(groups.look(true), (vec![0], vec![(1, Vec::new())]));
+        assert_eq!(groups.search.active, 1);
+        assert_eq!(groups.look(true), (vec![], vec![]));
+        std::fs::remove_dir_all(groups.path()).unwrap();
+        assert_eq!(groups.look(true), (vec![1], vec![]));
+        assert_eq!(groups.search.active, 0);
+    }
+
+    #[test]
+    fn a_group_that_is_made_anew_has_no_base_of_the_one_before() {
+        let mut groups = Groups::new();
+        groups.count(40);
+        groups.look(true);
+        groups.make_anew(60);
+        assert_eq!(groups.look(false), (vec![], vec![]), "only a walk begins it");
+        groups.count(61);
+        assert_eq!(groups.look(true), (vec![], vec![(0, Vec::new())]));
     }
 }

@@ -18,6 +18,10 @@ const PROCESSES_MAX: usize = 65_536;
 const RENAMED_MAX: u8 = 8;
 /// One that has not been heard of for so long is forgotten.
 const SILENCE_NS: u64 = 600_000_000_000;
+/// Short-lived ones of a name and parent that are not in the recording are forgotten after so long,
+/// those that are, after so long: they are new ones then, with an id of their own.
+const SHORT_SILENCE_NS: u64 = 5_000_000_000;
+const WRITTEN_SHORT_SILENCE_NS: u64 = 60_000_000_000;
 /// A row is worth it from this share of the time on, in thousandths: of a sample, of a second.
 const TIME_SHARE: (u64, u64) = (20, 1);
 /// Times are written in whole ones.
@@ -58,6 +62,8 @@ enum Key {
 #[derive(Debug, Default)]
 pub struct Processes {
     known: HashMap<Key, Known>,
+    /// Of the short-lived ones of each parent the name of those of whom there were most.
+    most_short: HashMap<u32, String>,
     next_id: u32,
     written_ns: u64,
     second_ns: u64,
@@ -122,7 +128,12 @@ impl Processes {
     /// Takes what short-lived processes of one name and parent used.
     pub fn take_short(&mut self, record: &ShortRecord, now_ns: u64) {
         let key = Key::Short(record.parent, record.name.clone());
+        if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&key) {
+            return self.add_to_others(&record.figures);
+        }
         let from_ns = self.second_ns;
+        let others = self.short_of(record.parent).and_then(|key| self.known.get(&key));
+        let most = others.map_or(0, |known| known.processes);
         let known = self.known.entry(key).or_insert_with(|| {
             let (parent, name) = (record.parent, record.name.clone());
             let identity = Process { parent, name, is_many: true, ..Process::default() };
@@ -131,12 +142,21 @@ impl Processes {
         add(&mut known.figures, &record.figures);
         known.processes += record.processes;
         known.heard_ns = now_ns;
+        if known.processes > most {
+            self.most_short.insert(record.parent, record.name.clone());
+        }
+    }
+
+    /// The short-lived ones of a parent, of whose names there were most.
+    fn short_of(&self, parent: u32) -> Option<Key> {
+        self.most_short.get(&parent).map(|name| Key::Short(parent, name.clone()))
     }
 
     /// Forgets what was used so far; `others` is what had no room until now.
     pub fn restart(&mut self, others: [u64; FIGURES]) {
         self.others = others;
         self.known.retain(|_, known| !known.has_ended && !known.identity.is_many);
+        self.most_short.clear();
         for known in self.known.values_mut() {
             known.figures = [0; FIGURES];
         }
@@ -260,12 +280,23 @@ impl Processes {
     /// Gives up what will not be heard of again.
     fn forget(&mut self, now_ns: u64) {
         let mut gone = [0; FIGURES];
+        let most_short = &mut self.most_short;
         self.known.retain(|key, known| {
             let is_over = known.is_closed || known.has_ended && !known.is_written;
-            let is_silent = now_ns.saturating_sub(known.heard_ns) > SILENCE_NS;
+            let silence_ns = match key {
+                Key::Short(..) if known.is_written => WRITTEN_SHORT_SILENCE_NS,
+                Key::Short(..) => SHORT_SILENCE_NS,
+                Key::Process(_) | Key::Others => SILENCE_NS,
+            };
+            let is_silent = now_ns.saturating_sub(known.heard_ns) > silence_ns;
             let stays = *key == Key::Others || !(is_over || is_silent);
             if !stays {
                 add(&mut gone, &known.figures);
+                if let Key::Short(parent, name) = key
+                    && most_short.get(parent) == Some(name)
+                {
+                    most_short.remove(parent);
+                }
             }
             stays
         });
@@ -290,15 +321,8 @@ impl Processes {
         if self.known.contains_key(&Key::Process(of.process)) {
             return self.id_of(of.process, who);
         }
-        let key = if self.known.contains_key(&named) {
-            Some(named)
-        } else {
-            let of_parent =
-                |key: &&Key| matches!(key, Key::Short(parent, _) if *parent == of.parent);
-            let all = self.known.keys().filter(of_parent);
-            all.max_by_key(|key| self.known.get(*key).map_or(0, |known| known.processes)).cloned()
-        };
-        match key {
+        let has_named = self.known.contains_key(&named);
+        match has_named.then_some(named).or_else(|| self.short_of(of.parent)) {
             Some(key) => self.identify(&key, who).unwrap_or_default(),
             None => self.id_of(0, who),
         }
@@ -505,6 +529,70 @@ mod tests {
         processes.write(true, 1000 * MS, &mut whole);
         assert!(whole.processes[0].is_many && whole.processes[0].parent == 3);
         assert_eq!((whole.rows[0].processes, cpu(&whole)), (1800, 600 * MS));
+    }
+
+    #[test]
+    fn short_ones_are_bounded_and_forgotten_when_no_more_come() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        let mut figures = [0; FIGURES];
+        figures[ProcessFigure::Cpu as usize] = 10_000;
+        let short = |parent: u32, name: &str, figures| {
+            let name = name.to_owned();
+            ShortRecord { parent, name, processes: 1, figures }
+        };
+        for second in 1..=100u64 {
+            for number in 0..1024u32 {
+                let parent = second as u32 * 1024 + number;
+                processes.take_short(&short(parent, "true", figures), second * 1000 * MS);
+            }
+            processes.write(true, second * 1000 * MS, &mut whole);
+            assert!(processes.known.len() <= 7 * 1024, "{}", processes.known.len());
+        }
+        processes.take_short(&short(3, "backup", [300 * MS; FIGURES]), 101_000 * MS);
+        processes.write(true, 101_000 * MS, &mut whole);
+        processes.write(true, 150_000 * MS, &mut whole);
+        processes.take_short(&short(3, "backup", [300 * MS; FIGURES]), 151_000 * MS);
+        processes.write(true, 151_000 * MS, &mut whole);
+        let named = |whole: &Who| {
+            let backups = whole.processes.iter().filter(|one| one.name == "backup");
+            backups.map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&whole).len(), 1, "one that is in the recording stays longer");
+        processes.write(true, 250_000 * MS, &mut whole);
+        processes.take_short(&short(3, "backup", [300 * MS; FIGURES]), 251_000 * MS);
+        processes.write(true, 251_000 * MS, &mut whole);
+        let ids = named(&whole);
+        assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
+        let of = |id: u32| whole.rows.iter().filter(move |row| row.process == id).count();
+        assert_eq!((of(ids[0]), of(ids[1])), (2, 1));
+        assert_eq!(cpu(&whole), 100 * 1024 * 10_000 + 900 * MS, "and nothing is lost");
+        assert_eq!(processes.most_short.len(), 1, "nor kept of those that are forgotten");
+        for parent in 0..PROCESSES_MAX as u32 + 100 {
+            processes.take_short(&short(parent, "many", figures), 252_000 * MS);
+        }
+        assert!(processes.known.len() <= PROCESSES_MAX + 1, "{}", processes.known.len());
+    }
+
+    #[test]
+    fn a_sample_of_one_that_ended_is_of_those_like_it() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        let figures = [300 * MS; FIGURES];
+        for (name, count) in [("cc", 5), ("as", 9), ("ld", 1)] {
+            let name = name.to_owned();
+            let record = ShortRecord { parent: 3, name, processes: count, figures };
+            processes.take_short(&record, 100 * MS);
+        }
+        let mut name_of = |parent, name: &str| {
+            let name = name.to_owned();
+            let sampled = Sampled { process: 9, parent, name, is_kernel_thread: false };
+            let id = processes.id_of_sampled(&sampled, &mut whole);
+            whole.processes.iter().find(|one| one.id == id).unwrap().name.clone()
+        };
+        assert_eq!(name_of(3, "cc"), "cc");
+        assert_eq!(name_of(3, "make"), "as", "it had not executed its program yet");
+        assert_eq!(name_of(4, "cc"), "others");
     }
 
     #[test]
