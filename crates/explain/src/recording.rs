@@ -20,6 +20,7 @@ pub mod rules;
 mod unseen;
 pub mod view;
 pub mod who;
+pub mod witness;
 mod words;
 
 pub use doubts::RECORDING_WAS_CUT;

@@ -53,9 +53,10 @@ mod writes_to_device;
 mod zero_pages_swapped;
 
 use super::coverage::Coverage;
+use super::witness;
 use crate::verdict::{Verdict, Verdicts};
 pub(super) use asleep::asleep_ns;
-use model::explanation::{Cause, ClearedCause, Explanation, TimePart, TimeSlice, Unseen};
+use model::explanation::{Cause, Explanation, TimePart, TimeSlice, Unseen};
 pub use run_view::RunView;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -403,21 +404,21 @@ pub fn judge(run: &RunView) -> Explanation {
     let Verdicts { mut found, cleared, unseen, .. } = verdicts;
     drop_fallbacks(&mut found);
     let covered = covered_by(run, &found).share(|ns| run.hurts(ns));
-    let cleared = cleared.into_iter().map(|(rule, evidence)| ClearedCause {
-        id: rule.id.to_owned(),
-        name: rule.suspect.to_owned(),
-        evidence,
-    });
-    let unseen = unseen.into_iter().map(|(rule, why, remedy)| Unseen {
+    let not_judged = unseen.into_iter().map(|(rule, why, remedy)| Unseen {
         what: rule.id.to_owned(),
         why,
         remedy,
     });
+    let mut unseen: Vec<Unseen> = not_judged.collect();
+    let cleared = cleared.into_iter().filter_map(|(rule, number)| {
+        let watched = witness::watched(run, rule.id);
+        watched.map(|watched| watched.clear(rule, number)).map_err(|one| unseen.push(*one)).ok()
+    });
     Explanation {
+        cleared: cleared.collect(),
         findings: in_order(found),
         covered,
-        cleared: cleared.collect(),
-        unseen: unseen.collect(),
+        unseen,
         ..Explanation::default()
     }
 }

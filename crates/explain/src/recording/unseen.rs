@@ -4,6 +4,7 @@
 use super::View;
 use super::accounting::Accounts;
 use super::accounting::processor_samples::{LEAST_SAMPLES, ProcessorSamples};
+use super::witness::watching_command;
 use crate::wording::{count, percent};
 use model::explanation::TimeSlice;
 use model::explanation::Unseen;
@@ -21,7 +22,6 @@ const WORTH_TELLING_NS: u64 = 4_000_000;
 
 /// What switch events would tell, and how to get them.
 const EVENTS: &str = "events.sched";
-const WITH_EVENTS: &str = "sudo terrace run --trace sched -- CMD";
 
 /// Everything that was asked for and not seen; what rules could not judge is theirs.
 pub(super) fn unseen(view: &View, accounts: &Accounts) -> Vec<Unseen> {
@@ -62,6 +62,7 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
         return None;
     }
     let rest = format!("rest {}: cause cannot be seen", percent(share));
+    let with_events = || Some(watching_command(view.facts(), Some("sched"), false));
     let (why, remedy) = match view.facts().sight(EVENTS) {
         SourceState::Open => (rest, None),
         SourceState::NotAsked => {
@@ -70,10 +71,10 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
             } else {
                 "switch events need root"
             };
-            (format!("{rest}: {why}"), Some(WITH_EVENTS.to_owned()))
+            (format!("{rest}: {why}"), with_events())
         }
         SourceState::Closed { why, remedy } => {
-            (format!("{rest}: {why}"), remedy.clone().or_else(|| Some(WITH_EVENTS.to_owned())))
+            (format!("{rest}: {why}"), remedy.clone().or_else(with_events))
         }
     };
     Some(Unseen { what: TimeSlice::Unexplained.into(), why, remedy })

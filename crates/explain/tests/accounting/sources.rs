@@ -125,15 +125,16 @@ fn an_ordinary_user_gets_run_and_queue_and_a_rest_without_a_name() {
 /// A user without the right to events reads so, and not that events were not requested.
 #[test]
 fn events_not_requested_are_said_to_need_root() {
-    for (root, reason) in
-        [(false, "switch events need root"), (true, "switch events were not asked for")]
-    {
+    for (root, reason, sudo) in [
+        (false, "switch events need root", "sudo "),
+        (true, "switch events were not asked for", ""),
+    ] {
         let mut built = command(1000).stands("tree.threads", 1).grows_ms("tree.run_ns", 200);
         built.0.facts.root = root;
         let rest = &built.explained().unseen[0];
         assert!(rest.why.ends_with(reason), "{}", rest.why);
-        let remedy = rest.remedy.as_deref().unwrap();
-        assert!(remedy.starts_with("sudo terrace run "), "{remedy}");
+        let command = format!("{sudo}terrace run --trace sched -- CMD");
+        assert_eq!(rest.remedy.as_deref(), Some(command.as_str()));
     }
 }
 

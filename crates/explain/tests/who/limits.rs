@@ -15,6 +15,9 @@ fn watched() -> Built {
     let mut built = machine().busy_s(20).grows_evenly("trace.sched.queue_ns", 40 * S);
     built.0.facts.sights.insert("group_limits".to_owned(), SourceState::Open);
     level(&mut built, "limited.groups", "all hierarchies", 7);
+    for missed in ["limited.unreadable", "limited.unwatched"] {
+        level(&mut built, missed, "all hierarchies", 0);
+    }
     built
 }
 
@@ -219,7 +222,9 @@ fn a_kill_is_a_groups_only_where_its_limit_was_reached() {
 fn groups_that_were_looked_at_clear_and_others_are_not_seen() {
     let explained = watched().explained();
     for id in ["cpu_limit", "memory_limit", "io_limit"] {
-        let cleared = explained.cleared.iter().find(|one| one.id == id).unwrap();
+        let mut all = explained.cleared.iter();
+        let found = all.find(|one| one.id == id);
+        let cleared = found.unwrap_or_else(|| panic!("{:#?}", explained.unseen));
         assert_eq!(cleared.evidence.value, 7.0, "{id}");
     }
     let mut unread = watched();

@@ -106,5 +106,5 @@ pub(super) fn unseen_or_silent(run: &RunView) -> RunVerdict {
     if run.facts().sight("events.sched").is_open() || !run.hurts_asleep(nameless) {
         return Err(NoFinding::Nothing);
     }
-    needs_events("only events say what threads slept on")
+    needs_events(run, "only events say what threads slept on")
 }

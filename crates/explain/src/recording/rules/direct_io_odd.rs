@@ -27,7 +27,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     };
     let kind = traffic.facts.map_or(DeviceKind::Disk, |facts| facts.kind);
     let Some(p50) = traffic.p50_ns else {
-        return needs_events("the latency of direct I/O was not recorded");
+        return needs_events(run, "the latency of direct I/O was not recorded");
     };
     if p50 >= MEDIUM_NS && kind != DeviceKind::Loop {
         return clear(run.part_evidence(TimePart::DirectIo));

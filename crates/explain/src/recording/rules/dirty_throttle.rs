@@ -68,6 +68,7 @@ fn by_conclusion(run: &RunView) -> Verdict<u64> {
         return Ok(block_io);
     }
     needs_events(
+        run,
         "without events a writer that is held back looks like one that waits for its device",
     )
 }

@@ -111,7 +111,7 @@ fn cheap(run: &RunView, price: &Price) -> RunVerdict {
     }
     let nameless = run.accounts.thread(TimeSlice::Unexplained);
     if price.freeing_ns.is_none() && run.hurts(nameless) {
-        return needs_events("the time of freeing memory is not known");
+        return needs_events(run, "the time of freeing memory is not known");
     }
     let lost = Evidence::time("lost at the memory limit", price.ns(), "events");
     let freeing = [TimePart::DirectReclaim, TimePart::ReclaimThrottle];

@@ -66,5 +66,5 @@ fn unclear(run: &RunView, why: &'static str, counted: Option<Evidence>) -> RunVe
     let accounts = run.accounts;
     let nameless =
         accounts.thread(TimeSlice::BlockIo).saturating_add(accounts.thread(TimeSlice::Unexplained));
-    if run.hurts(nameless) { needs_events(why) } else { clear(counted) }
+    if run.hurts(nameless) { needs_events(run, why) } else { clear(counted) }
 }

@@ -40,7 +40,7 @@ fn undivided(run: &RunView, ns: u64) -> RunVerdict {
     if is_listed || run.accounts.part(TimePart::Kernel).is_none() || !run.hurts(ns) {
         return Err(NoFinding::Nothing);
     }
-    needs_events("what the kernel did is known by samples of the processors only")
+    needs_events(run, "what the kernel did is known by samples of the processors only")
 }
 
 /// What threads waited for in block I/O.

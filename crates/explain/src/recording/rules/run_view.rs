@@ -9,6 +9,7 @@ use crate::recording::accounting::Accounts;
 use crate::recording::accounting::processor_samples::{
     CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime, WITHIN,
 };
+use crate::recording::witness::watching_command;
 use crate::verdict::{NoFinding, Verdict, clear_count};
 use model::explanation::{OverlappingPart, TimePart, TimeSlice};
 use model::recording::{CallPurpose, CallShare, Series, Subject, Task, Usage};
@@ -31,9 +32,6 @@ impl<'a> Deref for RunView<'a> {
         self.view
     }
 }
-
-/// What opens the events to a rule that lacks them.
-const EVENTS_REMEDY: &str = "record as root with events: sudo terrace run -- CMD";
 
 /// The series of events that tell of a part.
 const EVENTS: [(TimePart, &[&str]); 18] = [
@@ -88,7 +86,7 @@ impl RunView<'_> {
     }
 
     /// Whether so much thread time matters.
-    pub(super) fn hurts(&self, ns: u64) -> bool {
+    pub(in crate::recording) fn hurts(&self, ns: u64) -> bool {
         ns >= LEAST_NS && self.share(ns) >= LEAST_SHARE
     }
 
@@ -145,7 +143,7 @@ impl RunView<'_> {
     ) -> Verdict<F> {
         let is_counted = counted.as_ref().is_some_and(|number| number.value > 0.0);
         if is_counted && self.hurts(self.accounts.thread(TimeSlice::Unexplained)) {
-            return needs_events(why);
+            return needs_events(self, why);
         }
         clear_count(counted, of)
     }
@@ -256,7 +254,7 @@ impl RunView<'_> {
     /// The most that all devices can have kept the subject waiting: what their requests took,
     /// once for each thread, as all of them may wait for the same ones. `None` where that is not
     /// known, or where a group's limit may hold requests back before they reach a device.
-    pub(super) fn most_device_wait_ns(&self) -> Option<u64> {
+    pub(in crate::recording) fn most_device_wait_ns(&self) -> Option<u64> {
         let is_limit = |series: &Series| series.schema.name.contains(".max.");
         if self.starting_with("group").any(is_limit) {
             return None;
@@ -377,6 +375,7 @@ pub(super) fn part_of(ns: u64, share: f64) -> u64 {
 }
 
 /// Events would tell.
-pub(super) fn needs_events<F>(why: &str) -> Verdict<F> {
-    Err(NoFinding::Unseen { why: why.to_owned(), remedy: Some(EVENTS_REMEDY.to_owned()) })
+pub(super) fn needs_events<F>(run: &RunView, why: &str) -> Verdict<F> {
+    let remedy = watching_command(run.facts(), Some("sched"), false);
+    Err(NoFinding::Unseen { why: why.to_owned(), remedy: Some(remedy) })
 }
