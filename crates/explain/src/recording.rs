@@ -56,6 +56,8 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         of_which: accounts.of_which,
         repairs: accounts.repairs,
         findings: judged.findings,
+        remedies: judged.remedies,
+        disk: judged.disk,
         covered: judged.covered,
         cleared: judged.cleared,
         unseen,

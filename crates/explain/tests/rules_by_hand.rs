@@ -385,7 +385,8 @@ fn sound(judged: &Explanation) {
         let rule = RULES.iter().find(|rule| rule.id == cause.finding.id);
         rule.is_none_or(|rule| !matches!(rule.rank, Rank::Decisive | Rank::Remainder))
     };
-    let times: Vec<Option<u64>> = roots.filter(is_timed).map(|cause| cause.ns).collect();
+    let times: Vec<Option<u64>> =
+        roots.filter(is_timed).map(|cause| cause.order_ns.or(cause.ns)).collect();
     assert!(times.is_sorted_by(|a, b| a >= b), "{times:?}");
     for cause in &judged.findings {
         let finding = &cause.finding;

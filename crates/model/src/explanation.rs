@@ -3,10 +3,14 @@
 //! (`terrace.explain/1`).
 
 mod actors;
+mod disk;
+mod remedies;
 mod slices;
 
 use crate::finding::{Evidence, Finding, Grade};
 pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
+pub use disk::{DiskState, DiskVerdict};
+pub use remedies::{ExpectedGain, Remedy, SettingChange};
 use serde::{Deserialize, Serialize};
 pub use slices::{CALL_PART, TimePart, TimeSlice, short_words};
 
@@ -86,6 +90,9 @@ pub struct Cause {
     pub finding: Finding,
     /// The thread time that it accounts for, where that can be said; orders the list.
     pub ns: Option<u64>,
+    /// What orders it instead, where its time is more a consequence of other causes than one.
+    #[serde(skip)]
+    pub order_ns: Option<u64>,
     /// Whether it is inside of the finding before it ("of which").
     pub within_previous: bool,
     /// When most of it happened; `None` where no counter of the evidence grew.
@@ -109,6 +116,7 @@ impl Cause {
         Self {
             finding,
             ns,
+            order_ns: None,
             within_previous: false,
             span: None,
             actors: Vec::new(),
@@ -190,6 +198,13 @@ pub struct Explanation {
     pub repairs: Vec<Repair>,
     /// What cost time, worst first.
     pub findings: Vec<Cause>,
+    /// What would help, by what the subject is expected to gain, most first. What cannot work on
+    /// this machine is not in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+    /// Whether it was the disk; `None` where no disk can be involved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskVerdict>,
     /// The share of the wall time outside user code that the findings account for, 0 to 1; `None`
     /// where there is too little such time to judge, or its length is not known.
     #[serde(default)]

@@ -18,6 +18,7 @@ pub mod who;
 pub use clock::ClockSet;
 pub use facts::{
     DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, NewMemoryPrice, SourceState, Subject,
+    SurveyedDevice,
 };
 pub use group_name::{GroupKind, GroupName};
 pub use limited_group::{LIMITED, is_in_group, limited_directory, limited_group, path_in_source};

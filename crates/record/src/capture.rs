@@ -34,6 +34,7 @@ use marks::MarkSocket;
 use model::machine::MachineFacts;
 use model::recording::{
     Ending, Facts, NewMemoryPrice, Recording, RecordingOutcome, SourceState, Subject,
+    SurveyedDevice,
 };
 use sampler::RecordingPurpose;
 use std::ffi::OsString;
@@ -67,6 +68,8 @@ pub struct RecordOptions {
     pub machine: Option<MachineFacts>,
     /// What a survey has of memory that was never touched; goes into the facts.
     pub new_memory: Option<NewMemoryPrice>,
+    /// What surveys have of devices; goes into the facts.
+    pub surveyed_devices: Vec<SurveyedDevice>,
     /// What the recording is dated by.
     pub clock: DayClock,
 }
@@ -85,6 +88,7 @@ impl Default for RecordOptions {
             keep_bytes: u64::MAX,
             machine: None,
             new_memory: None,
+            surveyed_devices: Vec::new(),
             clock: DayClock::default(),
         }
     }
@@ -163,6 +167,7 @@ fn facts(watch: &RecordOptions, subject: Subject) -> Facts {
         subject,
         machine: watch.machine.clone(),
         new_memory: watch.new_memory.clone(),
+        surveyed_devices: watch.surveyed_devices.clone(),
         processors: u32::try_from(processors).unwrap_or(u32::MAX),
         page_bytes: sys::process::page_bytes() as u64,
         rate_hz: watch.rate_hz,

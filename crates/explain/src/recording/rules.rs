@@ -20,6 +20,7 @@ mod cpu_limit;
 mod device;
 mod direct_io_odd;
 mod dirty_throttle;
+mod disk;
 mod first_touch;
 mod io_limit;
 mod kernel_work;
@@ -39,6 +40,7 @@ mod reclaim_direct;
 mod reclaim_throttled;
 mod refaults;
 mod remainder;
+mod remedies;
 mod run_view;
 mod served_by;
 mod small_calls;
@@ -389,7 +391,7 @@ pub const RULES: &[RunRule] = &[
 ];
 
 /// Asks every rule. Of the explanation only what they said is filled: the findings, worst first,
-/// how much they account for, what is cleared, and what could not be judged.
+/// what would help, how much they account for, what is cleared, and what could not be judged.
 #[must_use]
 pub fn judge(run: &RunView) -> Explanation {
     let ask = |coverage: Option<&Coverage>| {
@@ -414,9 +416,14 @@ pub fn judge(run: &RunView) -> Explanation {
         let watched = witness::watched(run, rule.id);
         watched.map(|watched| watched.clear(rule, number)).map_err(|one| unseen.push(*one)).ok()
     });
+    let cleared = cleared.collect();
+    let mut findings = in_order(found);
+    let remedies = remedies::propose(run, &mut findings);
     Explanation {
-        cleared: cleared.collect(),
-        findings: in_order(found),
+        cleared,
+        disk: disk::verdict(run, &findings),
+        findings,
+        remedies,
         covered,
         unseen,
         ..Explanation::default()
@@ -448,7 +455,7 @@ fn in_order(mut found: Vec<(&'static RunRule, Cause)>) -> Vec<Cause> {
     // Stable: equals stay in the order of the rules.
     let weight = |rule: &RunRule, cause: &Cause| {
         let share = if rule.rank == Rank::Remainder { REMAINDER_SHARE } else { 1 };
-        cause.ns.map(|ns| ns / share)
+        cause.order_ns.or(cause.ns).map(|ns| ns / share)
     };
     found.sort_by_key(|(rule, cause)| (rule.rank != Rank::Decisive, Reverse(weight(rule, cause))));
     let lengths = lengths(&found);

@@ -296,6 +296,14 @@ impl<'a> View<'a> {
         self.series(name)?.max(self.first, self.last)
     }
 
+    /// The smallest value that is not below 0.
+    #[must_use]
+    pub fn lowest(&self, name: &str) -> Option<u64> {
+        let changes = self.series(name)?.within(self.first, self.last);
+        let values = changes.filter_map(|step| step.value).chain(self.at_start(name));
+        values.filter_map(|value| u64::try_from(value).ok()).min()
+    }
+
     /// The samples that are looked at, first and last.
     #[must_use]
     pub fn samples(&self) -> (u32, u32) {

@@ -4,7 +4,8 @@
 
 use super::builder::{command, delay, row};
 use model::explanation::{
-    Actor, ActorRole, Cause, ClearedCause, Explanation, FigureUse, FileUse, Interval, ProcessUse,
+    Actor, ActorRole, Cause, ClearedCause, DiskState, DiskVerdict, ExpectedGain, Explanation,
+    FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
 };
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
@@ -163,6 +164,24 @@ fn full() -> Explanation {
     }];
     explained.cleared =
         vec![ClearedCause { id: "swapping".to_owned(), name: "swap".to_owned(), evidence }];
+    explained.remedies = vec![Remedy {
+        finding: "lock_contention".to_owned(),
+        text: "Hold it for less. Risk: none.".to_owned(),
+        gain: Some(ExpectedGain { low: 1.1, high: 2.0, model: "the sleep goes away".to_owned() }),
+        is_to_be_tried: true,
+        try_command: Some("terrace run --try -- CMD".to_owned()),
+        change: Some(SettingChange {
+            path: "/sys/x".to_owned(),
+            to: "1".to_owned(),
+            words: "x to 1".to_owned(),
+        }),
+    }];
+    explained.disk = Some(DiskVerdict {
+        state: DiskState::NotInvolved,
+        device: "vda".to_owned(),
+        text: "Not the disk".to_owned(),
+        evidence: vec![explained.cleared[0].evidence.clone()],
+    });
     explained.doubts.push("the recording was cut".to_owned());
     explained
 }
@@ -195,7 +214,7 @@ fn an_explanation_without_series_and_spans_is_read() {
 #[test]
 fn the_schema_refuses_what_is_no_explanation() {
     type Break = fn(&mut Value);
-    let breaks: [(&str, Break); 14] = [
+    let breaks: [(&str, Break); 17] = [
         ("another schema", |v| v["schema"] = json!("terrace.explain/2")),
         ("no bars", |v| drop(v.as_object_mut().unwrap().remove("bars"))),
         ("a field more", |v| v["extra"] = json!(1)),
@@ -213,6 +232,11 @@ fn the_schema_refuses_what_is_no_explanation() {
             drop(v["findings"][0]["actors"][0].as_object_mut().unwrap().remove("share"))
         }),
         ("a figure without users", |v| v["usage"][0]["first"] = json!([])),
+        ("a gain without a model", |v| {
+            drop(v["remedies"][0]["gain"].as_object_mut().unwrap().remove("model"))
+        }),
+        ("a remedy that makes slower", |v| v["remedies"][0]["gain"]["low"] = json!(0.5)),
+        ("a disk in no known state", |v| v["disk"]["state"] = json!("tired")),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
     ];
     for (what, break_it) in breaks {

@@ -152,6 +152,19 @@ pub struct NewMemoryPrice {
     pub surveyed_unix_s: u64,
 }
 
+/// How fast a device answers when idle, by the newest survey of this machine that is kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SurveyedDevice {
+    /// The name of the device: `vda`.
+    pub name: String,
+    /// Median of random reads of 4 KiB, one at a time, nanoseconds.
+    pub p50_ns: f64,
+    /// Their 99th percentile; `None` where too few were made.
+    pub p99_ns: Option<f64>,
+    /// When the survey started, seconds since 1970 UTC.
+    pub surveyed_unix_s: u64,
+}
+
 /// What was watched, where, and with what sight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -168,6 +181,9 @@ pub struct Facts {
     /// What a survey of this machine, if one is kept, has of memory that was never touched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_memory: Option<NewMemoryPrice>,
+    /// What kept surveys of this machine have of its devices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surveyed_devices: Vec<SurveyedDevice>,
     /// Processors online.
     pub processors: u32,
     /// Bytes in a base page.

@@ -8,10 +8,10 @@
 
 use crate::output::OutputTarget;
 use crate::output::json;
-use model::TierKind;
 use model::machine::MachineFacts;
-use model::recording::NewMemoryPrice;
+use model::recording::{NewMemoryPrice, SurveyedDevice};
 use model::survey::Survey;
+use model::{Tier, TierKind};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,39 @@ fn price(survey: &Survey) -> Option<NewMemoryPrice> {
     let is_sound = page_ns.is_finite() && page_ns > 0.0;
     let (pages, surveyed_unix_s) = (latency.trials, survey.started_unix_s);
     is_sound.then_some(NewMemoryPrice { page_ns, pages, surveyed_unix_s })
+}
+
+/// How fast the devices of `machine` answer, each by the newest kept survey that measured it.
+pub fn devices(machine: &MachineFacts) -> Vec<SurveyedDevice> {
+    state().map(|state| devices_in(&state, machine)).unwrap_or_default()
+}
+
+fn devices_in(state: &Path, machine: &MachineFacts) -> Vec<SurveyedDevice> {
+    let Ok(place) = Directory::open_private(&path(state, machine)) else {
+        return Vec::new();
+    };
+    let mut known: Vec<SurveyedDevice> = Vec::new();
+    for survey in newest(&place) {
+        for device in survey.tiers.iter().filter_map(|tier| device(tier, &survey)) {
+            if known.iter().all(|other| other.name != device.name) {
+                known.push(device);
+            }
+        }
+    }
+    known
+}
+
+/// The tier of a device is called by its mount and its name: `/data vdb`.
+fn device(tier: &Tier, survey: &Survey) -> Option<SurveyedDevice> {
+    let latency = tier.latency_ns.as_ref().filter(|_| tier.kind == TierKind::Device)?;
+    let p50_ns = latency.p50.unwrap_or(latency.median);
+    let is_sound = p50_ns.is_finite() && p50_ns > 0.0;
+    is_sound.then_some(SurveyedDevice {
+        name: tier.name.split_whitespace().next_back()?.to_owned(),
+        p50_ns,
+        p99_ns: latency.p99.filter(|ns| ns.is_finite()),
+        surveyed_unix_s: survey.started_unix_s,
+    })
 }
 
 /// The newest [`MOST`] surveys in `place`.
@@ -181,6 +214,34 @@ mod tests {
         }
         keep_in(&state, &survey);
         assert_eq!(price_in(&state, &survey.machine).unwrap().surveyed_unix_s, 100);
+    }
+
+    #[test]
+    fn devices_are_as_fast_as_the_newest_survey_of_each_measured() {
+        let parent = TempDir::new();
+        let state = parent.join("state");
+        let survey = |started: u64, p50: f64, name: &str| {
+            let mut survey = recorded(started);
+            survey.tiers.retain(|tier| tier.kind == TierKind::Device);
+            survey.tiers.truncate(1);
+            survey.tiers[0].name = name.to_owned();
+            let (p50, p99) = (Some(p50), Some(9.0 * p50));
+            survey.tiers[0].latency_ns = Some(Latency { p50, p99, ..latency() });
+            survey
+        };
+        let machine = recorded(0).machine;
+        assert_eq!(devices_in(&state, &machine), []);
+        for kept in [
+            survey(100, 50_000.0, "/data  vdb"),
+            survey(200, 60_000.0, "/  vda"),
+            survey(300, 70_000.0, "/  vda"),
+        ] {
+            keep_in(&state, &kept);
+        }
+        let known = devices_in(&state, &machine);
+        let shown: Vec<_> = known.iter().map(|one| (one.name.as_str(), one.p50_ns)).collect();
+        assert_eq!(shown, [("vda", 70_000.0), ("vdb", 50_000.0)]);
+        assert_eq!(known[0].p99_ns, Some(630_000.0));
     }
 
     fn latency() -> Latency {

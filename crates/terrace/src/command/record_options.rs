@@ -78,6 +78,7 @@ fn default_options(output: Option<PathBuf>) -> RecordOptions {
         output,
         keep_bytes: 0,
         new_memory: kept::new_memory_price(&machine),
+        surveyed_devices: kept::devices(&machine),
         machine: Some(machine),
         ..RecordOptions::default()
     }

@@ -8,6 +8,7 @@
 mod bar;
 mod causes;
 mod details;
+mod remedies;
 mod repeats;
 #[cfg(test)]
 mod tests;

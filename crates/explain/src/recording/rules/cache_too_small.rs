@@ -3,7 +3,7 @@
 //! The kernel counts pages that it reads back after it had evicted them. Where they were
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
-use super::refaults::{Refaults, counted, refaults};
+use super::refaults::{counted, refaults};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
 use crate::wording::{count, long_time};
@@ -29,23 +29,6 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         Bytes(again.bytes),
     );
     let finding = Finding::new(Grade::Inferred, claim, again.evidence.clone())
-        .and(again.hit.iter().flat_map(|hit| hit.evidence.clone()))
-        .remedy(remedy(&again));
+        .and(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
     Ok(Cause::new(Some(again.ns), finding))
-}
-
-/// No more memory can help than what was read again.
-fn remedy(again: &Refaults) -> String {
-    let bytes = Bytes(again.bytes);
-    match &again.hit {
-        Some(hit) => format!(
-            "Raise the {} by at most {bytes}, which is what was read again. Risk: that memory is \
-             then missing elsewhere.",
-            hit.description(),
-        ),
-        None => format!(
-            "Leave at most {bytes} more memory to the page cache: it is what was read again. \
-             Risk: that memory is then missing elsewhere."
-        ),
-    }
 }

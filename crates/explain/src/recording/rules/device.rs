@@ -22,6 +22,9 @@ const STACKED_SHARE: f64 = 0.5;
 /// 72 of some thousands were told. Picked: a sample at the edge may miss a few.
 const EVENTS_SHARE: f64 = 0.9;
 
+/// Of fewer requests there is no 99th percentile.
+const LEAST_FOR_P99: u64 = 100;
+
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -52,6 +55,8 @@ pub(super) struct Traffic<'a> {
     pub(super) bytes: u64,
     /// The median from issue to completion.
     pub(super) p50_ns: Option<f64>,
+    /// The 99th percentile from issue to completion.
+    pub(super) p99_ns: Option<f64>,
     /// The mean, which includes the wait before issue.
     pub(super) mean_ns: Option<f64>,
     /// Where a file system on it is mounted.
@@ -108,7 +113,12 @@ pub(super) fn busiest<'a>(run: &RunView<'a>, direction: Direction) -> Option<Tra
     Some(all.swap_remove(mounted.unwrap_or(0)))
 }
 
-fn traffic<'a>(run: &RunView<'a>, device: &str, direction: Direction) -> Option<Traffic<'a>> {
+/// What went over one device that way; `None` of nothing, and of memory that plays a disk.
+pub(super) fn traffic<'a>(
+    run: &RunView<'a>,
+    device: &str,
+    direction: Direction,
+) -> Option<Traffic<'a>> {
     let facts = run.facts();
     let known = facts.devices.iter().find(|known| known.name == device);
     let in_memory =
@@ -132,12 +142,12 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, direction: Direction) -> Option<
     let ns = run.growth(&named(&format!("{word}_ns")));
     let names = [named(&format!("{word}s")), named(&format!("{word}_bytes"))];
     let mut evidence: Vec<Evidence> = names.iter().filter_map(|name| run.grown(name)).collect();
-    let p50_ns = (direction == Direction::Read && from_trace)
-        .then(|| median(run, &traced, requests))
-        .flatten();
+    let steps = format!("{traced}.{word}_le_");
+    let at = |share: f64| from_trace.then(|| quantile(run, &steps, requests, share)).flatten();
+    let p50_ns = at(0.5).filter(|_| direction == Direction::Read);
     evidence.extend(p50_ns.map(|p50| {
-        let steps = run.names_between(&format!("{traced}.read_le_"), "us");
-        Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(steps)
+        let names = run.names_between(&steps, "us");
+        Evidence::new(format!("{traced} p50"), p50, "ns", "events").seen_in(names)
     }));
     let on = |of: Option<&String>| of.is_some_and(|of| is_part(of, device));
     Some(Traffic {
@@ -145,6 +155,7 @@ fn traffic<'a>(run: &RunView<'a>, device: &str, direction: Direction) -> Option<
         requests,
         bytes,
         p50_ns,
+        p99_ns: at(0.99).filter(|_| p50_ns.is_some() && requests >= LEAST_FOR_P99),
         mean_ns: ns.filter(|ns| *ns > 0).map(|ns| ns as f64 / requests as f64),
         mount: facts
             .mounts
@@ -165,12 +176,13 @@ pub(super) fn is_part(name: &str, device: &str) -> bool {
     rest.is_empty() || (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// The median from the histogram by powers of two, interpolated inside its step.
-fn median(run: &RunView, traced: &str, requests: u64) -> Option<f64> {
+/// The latency that this share of the requests did not exceed, from the histogram by powers of two
+/// whose series begin with `name`, interpolated inside its step.
+fn quantile(run: &RunView, name: &str, requests: u64, share: f64) -> Option<f64> {
     let steps: Vec<(f64, u64)> = (0..=MOST_EXPONENT)
         .map(|exponent| 1u64 << exponent)
         .filter_map(|us| {
-            let grown = run.growth(&format!("{traced}.read_le_{us}us"))?;
+            let grown = run.growth(&format!("{name}{us}us"))?;
             Some((us as f64 * 1e3, grown))
         })
         .collect();
@@ -180,11 +192,11 @@ fn median(run: &RunView, traced: &str, requests: u64) -> Option<f64> {
     let mut below = 0u64;
     // Requests slower than the last step are in none.
     let all = if is_cumulative { requests } else { sum };
-    let half = all as f64 / 2.0;
+    let wanted = all as f64 * share;
     for (limit_ns, counted) in &steps {
         let upto = if is_cumulative { *counted } else { below.saturating_add(*counted) };
-        if upto > below && upto as f64 >= half {
-            let into = (half - below as f64) / (upto - below) as f64;
+        if upto > below && upto as f64 >= wanted {
+            let into = (wanted - below as f64) / (upto - below) as f64;
             return Some(limit_ns / 2.0 * (1.0 + into.clamp(0.0, 1.0)));
         }
         below = upto;

@@ -47,11 +47,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     for name in ["vmstat.nr_dirty", "vmstat.nr_dirty_threshold"] {
         evidence.extend(run.max(name).map(|most| run.evidence(name, most as f64)));
     }
-    let finding = Finding::new(grade, claim, evidence).remedy(
-        "A faster device, or a higher vm.dirty_bytes for short bursts. Risk: more is lost in \
-         a crash, and a later fsync waits for more.",
-    );
-    Ok(Cause::new(Some(ns), finding))
+    Ok(Cause::new(Some(ns), Finding::new(grade, claim, evidence)))
 }
 
 /// The wait without events, or why it is not known.

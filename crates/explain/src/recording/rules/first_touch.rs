@@ -54,7 +54,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let ns = touched.time.as_ref().map(|time| time.ns);
     let mut evidence = touched.time.map(|time| time.evidence).unwrap_or_default();
     evidence.extend([faults, kernel.seen_in(run.part_series(TimePart::Kernel))]);
-    Ok(Cause::new(ns, with_remedy(run, Finding::new(grade, claim, evidence))))
+    Ok(Cause::new(ns, with_details(run, Finding::new(grade, claim, evidence))))
 }
 
 /// The verdict where faults were not counted, as those of a whole machine.
@@ -65,17 +65,13 @@ fn sampled_alone(run: &RunView) -> RunVerdict {
     }
     let claim = format!("Took {} for the first touch of memory", long_time(time.ns as f64));
     let finding = Finding::new(Grade::Measured, claim, time.evidence);
-    Ok(Cause::new(Some(time.ns), with_remedy(run, finding)))
+    Ok(Cause::new(Some(time.ns), with_details(run, finding)))
 }
 
-fn with_remedy(run: &RunView, finding: Finding) -> Finding {
+fn with_details(run: &RunView, finding: Finding) -> Finding {
     finding
         .and(run.part_evidence(TimePart::CopyOnWrite))
         .and(run.all_grown(&["trace.faults.user", "vmstat.thp_fault_alloc"]))
-        .remedy(
-            "Reuse memory instead of freeing and allocating it, or ask for huge pages \
-             (madvise). Risk: both hold more memory than is in use.",
-        )
         .confirm("terrace measure faults")
 }
 

@@ -29,6 +29,8 @@ pub(super) struct LimitHit {
     pub(super) group: String,
     /// The limit.
     pub(super) limit_bytes: Option<u64>,
+    /// The series of that limit.
+    pub(super) limit_series: Option<String>,
     /// How often it was reached.
     pub(super) times: u64,
     /// The counters.
@@ -125,6 +127,7 @@ fn reached_below(run: &RunView, base: &str, group: impl Fn() -> String) -> Optio
     Some(LimitHit {
         group: group(),
         limit_bytes: limit.and_then(|limit| u64::try_from(limit).ok()),
+        limit_series: limit_name,
         times,
         evidence,
     })

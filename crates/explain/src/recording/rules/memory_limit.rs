@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 const OTHERS: &str = "memory.hits";
 
 /// What the limit cost, by what had to be done.
-struct Price {
+pub(super) struct Price {
     freeing_ns: Option<u64>,
     swap_in_ns: u64,
     /// Waiting for what is read again.
@@ -35,6 +35,11 @@ struct Price {
 }
 
 impl Price {
+    /// What of it is on processors.
+    pub(super) fn run_ns(&self) -> u64 {
+        self.freeing_ns.unwrap_or(0).saturating_add(self.reread_run_ns)
+    }
+
     fn ns(&self) -> u64 {
         let parts = [self.swap_in_ns, self.reread_ns, self.reread_run_ns];
         parts.iter().fold(self.freeing_ns.unwrap_or(0), |sum, ns| sum.saturating_add(*ns))
@@ -61,7 +66,7 @@ pub(super) fn at_fault(run: &RunView) -> Option<(LimitHit, u64)> {
     run.hurts(ns).then_some((hit, ns))
 }
 
-fn price(run: &RunView) -> Price {
+pub(super) fn price(run: &RunView) -> Price {
     let swap_in_ns = swapped(run).map_or(0, |swap| swap_in(run, &swap).0);
     let again = refaults(run).filter(|again| again.are_most_reads_at_a_limit());
     let on_processor = run.sampled_device_reads().map_or(0, |time| time.ns);
@@ -95,11 +100,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let grade = if price.reread_ns == 0 { Grade::Measured } else { Grade::Inferred };
     let finding = Finding::new(grade, claim, hit.evidence)
         .and(run.part_evidence(TimePart::DirectReclaim))
-        .and(run.part_evidence(TimePart::ReclaimThrottle))
-        .remedy(
-            "Raise the limit (memory.max of the group, or the container's memory limit), or let \
-             the program use less. Risk: that memory is then missing elsewhere.",
-        );
+        .and(run.part_evidence(TimePart::ReclaimThrottle));
     Ok(Cause::new(Some(ns), finding))
 }
 
@@ -140,11 +141,7 @@ fn of_machine(run: &RunView) -> RunVerdict {
     let claim = format!(
         "Lost {lost} at memory limits, freeing memory and reading evicted data again: {names}"
     );
-    let finding = Finding::new(Grade::Inferred, claim, evidence(&held)).remedy(
-        "Raise the limit (memory.max of the group, or the container's memory limit), or let \
-         the program use less. Risk: that memory is then missing elsewhere.",
-    );
-    Ok(Cause::new(Some(ns), finding))
+    Ok(Cause::new(Some(ns), Finding::new(Grade::Inferred, claim, evidence(&held))))
 }
 
 /// A group that reached its memory limit, and what that cost the processes in it: freeing memory,

@@ -40,10 +40,6 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let finding = run
         .part_finding(TimePart::DirectReclaim, claim)
         .and(measured)
-        .and(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]))
-        .remedy(
-            "Let the kernel's own thread start earlier (a larger vm.watermark_scale_factor), or \
-             use less memory. Risk: the memory kept free serves nobody.",
-        );
+        .and(run.all_grown(&["vmstat.pgscan_direct", "vmstat.pgsteal_direct"]));
     Ok(Cause::new(Some(ns), finding))
 }

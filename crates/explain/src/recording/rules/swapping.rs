@@ -27,10 +27,7 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         count(swap.outs),
     );
     let finding =
-        Finding::new(grade, claim, run.part_evidence(TimePart::SwapIn)).and(swap.evidence).remedy(
-            "More memory, or less use of it; where that cannot be, compressed RAM before the \
-             swap device. Risk: compression takes processor time and some of the memory.",
-        );
+        Finding::new(grade, claim, run.part_evidence(TimePart::SwapIn)).and(swap.evidence);
     Ok(Cause::new(Some(ns), finding))
 }
 

@@ -1,11 +1,9 @@
 //! What hurt, which suspects are cleared, and what would help: the numbered part of a verdict.
 //! A brief page has the worst of each and one line of evidence; a detailed one has all.
 
-use super::{continued, nothing, paragraph, usage};
+use super::{continued, nothing, paragraph, remedies, usage};
 use crate::output::Page;
-use crate::output::prose::{
-    commands_tied, counted_value, first_sentence, indented, long_time, shown,
-};
+use crate::output::prose::{commands_tied, counted_value, indented, shown};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::explanation::{Cause, ClearedCause, Explanation};
@@ -41,7 +39,8 @@ pub fn brief(explanation: &Explanation, page: Page) -> String {
     }
     text.push_str(&usage::brief(explanation, page));
     text.push_str(&cleared_in_short(&explanation.cleared, page));
-    text.push_str(&would_help(findings, page));
+    text.push_str(&remedies::disk(explanation, page));
+    text.push_str(&remedies::brief(explanation, page));
     text
 }
 
@@ -60,11 +59,15 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
             let line = format!("Do: {}", commands_tied(remedy));
             text.push_str(&below(&line, Tone::Plain, page));
         }
+        for line in remedies::of_cause(explanation, cause) {
+            text.push_str(&below(&line, Tone::Plain, page));
+        }
         if let Some(confirm) = &cause.finding.confirm {
             let line = format!("Confirm: {}", tied(confirm));
             text.push_str(&below(&line, Tone::Plain, page));
         }
     }
+    text.push_str(&remedies::disk(explanation, page));
     text
 }
 
@@ -174,24 +177,4 @@ pub fn cleared_words(cleared: &[ClearedCause], shown: usize) -> String {
 fn and_smaller(more: usize) -> String {
     let noun = if more == 1 { "one" } else { "ones" };
     format!("and {more} smaller {noun}")
-}
-
-/// The remedy of the worst finding that has one.
-fn would_help(findings: &[Cause], page: Page) -> String {
-    let with_remedy = |cause: &Cause| cause.finding.remedy.is_some();
-    let Some((number, cause)) = (1..).zip(findings).find(|(_, cause)| with_remedy(cause)) else {
-        return String::new();
-    };
-    // The reader takes it for the worst one, or what lies inside of that, unless told.
-    let mut inside = findings.iter().take(number).skip(1);
-    let which = if inside.all(|cause| cause.within_previous) {
-        String::new()
-    } else {
-        format!(" with {number}")
-    };
-    let text = cause.finding.remedy.as_deref().unwrap_or_default();
-    let remedy = continued(&commands_tied(first_sentence(text).trim_end_matches('.')));
-    let gain = cause.ns.map(|ns| tied(&format!("(at most {})", long_time(ns))));
-    let line = format!("Would help{which}: {remedy} {}", gain.unwrap_or_default());
-    paragraph(line.trim_end(), Tone::Plain, page)
 }

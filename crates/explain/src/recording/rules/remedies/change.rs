@@ -1,0 +1,114 @@
+//! Which setting a trial changes for a remedy: only what one file of the kernel holds, takes effect
+//! at once, and can be put back as it was.
+//!
+//! The file is the one that the recording read the present value from.
+
+use super::super::limits::{LimitHit, reached};
+use super::super::refaults::refaults;
+use super::super::{RunView, device};
+use model::Bytes;
+use model::explanation::SettingChange;
+use std::path::Path;
+
+/// This share of the machine's memory is left to others.
+const FLOOR_PARTS: u64 = 20;
+
+/// A limit is raised by this share of itself at least; less is no change. Picked.
+const LEAST_PARTS: u64 = 10;
+
+/// Times as much read-ahead as there is. Picked: 128 KiB becomes 1 MiB.
+const READ_AHEAD_TIMES: u64 = 8;
+
+/// Times the old limit that a trial gives, if there is so much memory.
+const LIMIT_TIMES: u64 = 4;
+
+/// No quota in version 1 of control groups.
+const NO_QUOTA: &str = "-1";
+
+/// What a trial of the remedy of this finding changes.
+pub(super) fn of(run: &RunView, id: &str) -> Option<SettingChange> {
+    match id {
+        "memory_limit" | "cache_too_small" | "swapping" => memory_limit(run),
+        "cpu_limit" => cpu_quota(run),
+        "read_ahead_small" => read_ahead(run),
+        _ => None,
+    }
+}
+
+/// How much memory the machine can give: `None` if there is too little for any limit to be raised,
+/// `Some(None)` if that is not known.
+pub(super) fn room(run: &RunView) -> Option<Option<u64>> {
+    let available = run.lowest("meminfo.MemAvailable").or_else(|| run.lowest("meminfo.MemFree"));
+    let Some(available) = available else { return Some(None) };
+    let all = run.lowest("meminfo.MemTotal").unwrap_or(0);
+    let room = available.saturating_sub(all / FLOOR_PARTS);
+    let limit = reached(run).and_then(|hit| hit.limit_bytes).unwrap_or(0);
+    (room > 0 && room >= limit / LEAST_PARTS).then_some(Some(room))
+}
+
+/// The limit of a group above that is not higher than this one, so that both must be raised.
+pub(super) fn parent_limit(run: &RunView, hit: &LimitHit) -> Option<u64> {
+    let own = hit.limit_bytes?;
+    let level = level_of(hit)?;
+    let above = (level + 1..super::super::limits::MOST_LEVELS).filter_map(|level| {
+        let name = format!("group{level}.memory.limit_bytes");
+        u64::try_from(run.latest(&name)?).ok().filter(|bytes| *bytes > 0)
+    });
+    above.min().filter(|bytes| *bytes < own.saturating_add(own / LEAST_PARTS))
+}
+
+fn level_of(hit: &LimitHit) -> Option<u32> {
+    let rest = hit.limit_series.as_ref()?.strip_prefix("group")?;
+    rest.split_once('.')?.0.parse().ok()
+}
+
+fn memory_limit(run: &RunView) -> Option<SettingChange> {
+    if run.is_machine() {
+        return None;
+    }
+    let hit = reached(run)?;
+    let now = hit.limit_bytes?;
+    let most = room(run)?.unwrap_or(now);
+    if parent_limit(run, &hit).is_some() {
+        return None;
+    }
+    let again = refaults(run).map_or(0, |again| again.bytes);
+    let wanted = (now.saturating_mul(LIMIT_TIMES - 1)).max(again);
+    let page = run.page_bytes();
+    let to = now.saturating_add(wanted.min(most)) / page * page;
+    let path = run.source(hit.limit_series.as_deref()?);
+    let words = format!("the {} to {}", hit.description(), Bytes(to));
+    (to > now).then(|| setting(path, &to.to_string(), words)).flatten()
+}
+
+fn cpu_quota(run: &RunView) -> Option<SettingChange> {
+    if run.is_machine() {
+        return None;
+    }
+    let series = "group0.cpu.quota_us";
+    run.growth("group0.cpu.throttled_periods").filter(|periods| *periods > 0)?;
+    let path = run.source(series);
+    let is_first_version = path.ends_with("cpu.cfs_quota_us");
+    let period = run.latest("group0.cpu.period_us")?;
+    let to = if is_first_version { NO_QUOTA.to_owned() } else { format!("max {period}") };
+    let group = super::super::limits::group_path(run, 0, &["cpu", "unified"]);
+    setting(path, &to, format!("no CPU limit of {group}"))
+}
+
+fn read_ahead(run: &RunView) -> Option<SettingChange> {
+    let traffic = device::busiest(run, device::Direction::Read)?;
+    let now = traffic.facts?.read_ahead_bytes?;
+    let to = now.checked_mul(READ_AHEAD_TIMES)?;
+    let path = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
+    let words = format!("the read-ahead of {} from {} to {}", traffic.name, Bytes(now), Bytes(to));
+    setting(&path, &(to / 1024).to_string(), words)
+}
+
+/// A change of a file of the kernel; a source in words is none.
+fn setting(path: &str, to: &str, words: String) -> Option<SettingChange> {
+    Path::new(path).is_absolute().then(|| SettingChange {
+        path: path.to_owned(),
+        to: to.to_owned(),
+        words,
+    })
+}
