@@ -234,6 +234,13 @@ fn with_disk(case: Case, reads: u64, in_flight_ms: u64) -> Case {
         .grew("trace.block.vda.read_le_128us", reads)
 }
 
+/// With switch events from the first sample to the last.
+fn watched(case: Case) -> Case {
+    case.grew("trace.sched.run_ns", 12_000_000_000)
+        .grew("trace.sched.block_io_ns", 6_000_000)
+        .grew("trace.block_io.read_ns", 6_000_000)
+}
+
 fn surveyed(mut case: Case, p50_ns: f64) -> Case {
     case.recording.facts.surveyed_devices.push(SurveyedDevice {
         name: "vda".to_owned(),
@@ -257,9 +264,15 @@ fn whether_it_is_the_disk_is_always_said_with_its_numbers() {
         (waiting(), DiskState::Uncompared, "terrace survey"),
         (with_disk(pooled_database(), 130_000, 7_900), DiskState::Busy, "occupied 98.8 %"),
         (
-            with_disk(Case::new(group(), [12_000, 0, 6]), 30, 3),
+            with_disk(watched(Case::new(group(), [12_000, 0, 6])), 30, 3),
             DiskState::NotInvolved,
             "Not the disk: threads waited 6 ms for block I/O; vda was occupied 0.04 %",
+        ),
+        // Nobody watched the waits, so few of them say nothing.
+        (
+            with_disk(Case::new(group(), [12_000, 0, 6]), 30, 3),
+            DiskState::Unseen,
+            "was not seen all the time",
         ),
         (Case::new(group(), [12_000, 0, 6_000]), DiskState::Unseen, "no device was recorded"),
     ];
