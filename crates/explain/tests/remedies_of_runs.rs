@@ -190,7 +190,7 @@ fn own_threads_are_named_where_nothing_else_is_a_cause() {
     assert!(judged.remedies[0].text.starts_with("More processors"), "{:?}", judged.remedies);
 }
 
-/// A newcomer was told to leave 66 MiB more to the page cache of a machine with 20 GiB free.
+/// Seen: the advice to leave 66 MiB more to the page cache of a machine with 20 GiB free.
 #[test]
 fn no_more_page_cache_is_advised_where_memory_is_free() {
     let case = |free: u64| {
@@ -216,8 +216,8 @@ fn no_more_page_cache_is_advised_where_memory_is_free() {
 #[test]
 fn a_limit_above_is_named_with_it_and_no_trial_changes_one_alone() {
     let case = pooled_database().level("group1.memory.limit_bytes", 256 * MIB);
-    let remedy = case.judged().remedies.into_iter().find(|one| one.finding == "memory_limit");
-    let remedy = remedy.unwrap();
+    let mut remedies = case.judged().remedies.into_iter();
+    let remedy = remedies.find(|one| one.finding == "memory_limit").unwrap();
     assert!(remedy.text.contains("and those above it"), "{}", remedy.text);
     assert_eq!(remedy.change, None);
 }

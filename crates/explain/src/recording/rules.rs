@@ -416,11 +416,11 @@ pub fn judge(run: &RunView) -> Explanation {
         let watched = witness::watched(run, rule.id);
         watched.map(|watched| watched.clear(rule, number)).map_err(|one| unseen.push(*one)).ok()
     });
-    let cleared = cleared.collect();
+    let excluded = cleared.collect();
     let mut findings = in_order(found);
     let remedies = remedies::propose(run, &mut findings);
     Explanation {
-        cleared,
+        cleared: excluded,
         disk: disk::verdict(run, &findings),
         findings,
         remedies,

@@ -1,4 +1,6 @@
 //! Whether it was the disk: one sentence, with the numbers that it rests on.
+//!
+//! docs/findings.md says when a disk is called what.
 
 use crate::finding::Evidence;
 use serde::{Deserialize, Serialize};

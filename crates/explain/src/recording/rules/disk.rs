@@ -195,9 +195,8 @@ fn judged(
             format!("it was not busy; what it does when idle is not kept ({path} measures it)");
         return (DiskState::Uncompared, why);
     };
-    let latency = read.p50_ns.or(read.mean_ns);
-    let latency = latency.filter(|_| read.request_bytes() <= SMALL_BYTES && kept.p50_ns > 0.0);
-    let Some(latency) = latency else {
+    let is_comparable = read.request_bytes() <= SMALL_BYTES && kept.p50_ns > 0.0;
+    let Some(latency) = read.p50_ns.or(read.mean_ns).filter(|_| is_comparable) else {
         let size = Bytes(read.request_bytes() as u64);
         let why = format!("it was not busy; reads of {size} are not compared with the survey's");
         return (DiskState::Uncompared, why);

@@ -64,7 +64,7 @@ pub fn factor(gain: &ExpectedGain) -> String {
     }
 }
 
-/// ` with 2`: the reader takes it for the worst one, or what lies inside of that, unless told.
+/// ` with 2`, where it is not the remedy of the worst finding or of what lies inside of that.
 fn which(findings: &[Cause], number: usize) -> String {
     let mut inside = findings.iter().take(number).skip(1);
     let is_first = inside.all(|cause| cause.within_previous);

@@ -104,7 +104,7 @@ fn read_ahead(run: &RunView) -> Option<SettingChange> {
     setting(&path, &(to / 1024).to_string(), words)
 }
 
-/// A change of a file of the kernel; a source in words is none.
+/// A change of a file of the kernel; `None` for a source in words.
 fn setting(path: &str, to: &str, words: String) -> Option<SettingChange> {
     Path::new(path).is_absolute().then(|| SettingChange {
         path: path.to_owned(),
