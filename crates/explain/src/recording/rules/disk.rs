@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 /// Occupied for this share of the time it is busy. Picked: a request then mostly meets another.
 const BUSY_SHARE: f64 = 0.8;
 
-/// Slower than this many times the survey's latency is slow. Picked: the median of a healthy disk
-/// was seen at 0.8 to 2.5 times its survey under load.
+/// Slower than this many times the survey's latency is slow. Picked: the median of one healthy disk
+/// was seen at 1.3 times its survey under load.
 const SLOW_TIMES: f64 = 3.0;
 
 /// Larger requests spend their time in transfer. Picked.
