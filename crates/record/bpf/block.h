@@ -125,19 +125,20 @@ SECTION("tp_btf/block_rq_issue")
 int request_issued(u64 *context)
 {
 	struct request *request = (void *)context[0];
-	struct gendisk *disk = request->q->disk;
-	u64 key = (u64)request;
+	u64 key = (u64)request, queue = (u64)READ_FIELD(request, request, q);
+	u64 disk = (u64)READ_FIELD(request_queue, queue, disk);
 	struct request_state state = {
 		.issued_ns = ktime_ns(),
 		.sector = request->__sector,
 		.bytes = request->__data_len,
 		.left = request->__data_len,
 		.direction = direction_of(request),
-		.block_bytes = request->q->limits.physical_block_size,
+		.block_bytes = READ_FIELD(request_queue, queue, limits.physical_block_size),
 	};
 	struct request_state *made = map_lookup(&requests, &key);
 	if (disk)
-		state.device = disk->major << 20 | disk->first_minor;
+		state.device = READ_FIELD(gendisk, disk, major) << 20 |
+			       READ_FIELD(gendisk, disk, first_minor);
 	if (made && made->has_process && !made->issued_ns)
 		state.process = made->process;
 	else

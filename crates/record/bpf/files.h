@@ -194,9 +194,10 @@ int page_dirtied(u64 *context)
 	struct task_struct *task = current_task();
 	if (!mapping || !thread_of(task))
 		return 0;
+	struct inode *inode = mapping->host;
 	if (!(task->flags & PF_KTHREAD))
-		note_dirtier(mapping->host, task->tgid);
-	struct file_value *file = file_of(mapping->host, task->tgid);
+		note_dirtier(inode, task->tgid);
+	struct file_value *file = file_of(inode, task->tgid);
 	if (file)
 		ADD(file->dirtied, bytes_of(folio));
 	return 0;
@@ -210,7 +211,8 @@ int read_queued(u64 *context)
 	struct thread *thread = current_thread();
 	if (!thread || bio->bi_opf & OPERATION || !bio->bi_iter.bi_size)
 		return 0;
-	u64 flags = read_pointer((u64)bio->bi_io_vec->bv_page);
+	u64 vector = (u64)READ_FIELD(bio, bio, bi_io_vec);
+	u64 flags = read_pointer((u64)READ_FIELD(bio_vec, vector, bv_page));
 	if (flags >> ENUM_VALUE(pageflags, PG_swapbacked) & 1)
 		thread->kept[SWAPPED_IN] += bio->bi_iter.bi_size;
 	return 0;

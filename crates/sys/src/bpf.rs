@@ -28,6 +28,9 @@ const LOOKUP_AND_DELETE_BATCH: libc::c_long = 25;
 const LINK_CREATE: libc::c_long = 28;
 const ITER_CREATE: libc::c_long = 33;
 
+/// Which form [`kernel_types`] gives: what is kept of another one is not to be used.
+pub const KERNEL_TYPES_FORM: u32 = kernel_types::FORM;
+
 /// The kernel's own description of the types, tracepoints and functions with these names, for
 /// [`Programs::open`]. It holds until the machine starts anew.
 ///

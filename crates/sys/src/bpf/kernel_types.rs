@@ -1,16 +1,44 @@
 //! The kernel's description of its own types (BTF), reduced to those that a few programs read.
 //!
-//! All of it is 100,000 types and more, which a loader takes 50 ms to read and to search. Types are
-//! known by their place in the list, so each of the others leaves an empty one there. Kept is what
-//! is named, with what is embedded in it; not what pointers lead to.
+//! All of it is 100,000 types and more, which a loader takes 50 ms to read and to search. Kept is
+//! what is named, with what is embedded in it; not what pointers lead to. Types are known by their
+//! place in the list, from 1 on. What is kept gets new places; the kernel's own ones, by which it
+//! knows what a program is attached to, follow behind the list.
 
+use aya_obj::btf::{Btf, BtfKind};
 use std::collections::HashMap;
+
+/// Which form [`reduce`] gives; another one is not to be read as this.
+pub(super) const FORM: u32 = 2;
+
+/// The kernel's types that were kept.
+#[derive(Debug)]
+pub(super) struct KernelTypes {
+    pub(super) btf: Btf,
+    /// By place, the place in the kernel's own list.
+    places: Vec<u32>,
+}
+
+impl KernelTypes {
+    /// Reads what [`reduce`] gave; `None` for anything else.
+    pub(super) fn read(reduced: &[u8]) -> Option<Self> {
+        let strings = (word(reduced, 16)? as usize).checked_add(word(reduced, 20)? as usize)?;
+        let (btf, places) = reduced.split_at_checked(strings.checked_add(HEADER_BYTES)?)?;
+        let btf = Btf::parse(btf, aya::Endianness::default()).ok()?;
+        let places = places.chunks_exact(4).filter_map(|place| word(place, 0)).collect();
+        Some(Self { btf, places })
+    }
+
+    /// The place of a type in the kernel's own list.
+    pub(super) fn place_in_kernel(&self, name: &str, kind: BtfKind) -> Option<u32> {
+        let place = self.btf.id_by_type_name_kind(name, kind).ok()?;
+        self.places.get((place as usize).checked_sub(1)?).copied()
+    }
+}
 
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 const RECORD_BYTES: usize = 12;
-/// An empty type: a forward declaration without a name, which has nothing behind its record.
-const EMPTY_INFO: u32 = FORWARD << 24;
 
 const INT: u32 = 1;
 const POINTER: u32 = 2;
@@ -121,33 +149,30 @@ impl<'a> Types<'a> {
         Some(parts.into_iter().filter(|id| *id != 0).collect())
     }
 
-    /// All that is kept in its place, with the names that it needs.
+    /// All that is kept, with the names that it needs, and where each was.
     fn write(&self, is_kept: &[bool]) -> Option<Vec<u8>> {
+        let kept = || (0..self.places.len()).filter(|index| is_kept.get(*index) == Some(&true));
+        let mut new_places = vec![0; self.places.len() + 1];
+        for (new, index) in (1_u32..).zip(kept()) {
+            new_places[index + 1] = new;
+        }
         let mut names = Names::default();
-        let mut types = Vec::with_capacity(self.places.len() * RECORD_BYTES);
-        for (place, is_kept) in self.places.iter().zip(is_kept) {
-            if !is_kept {
-                types.extend_from_slice(&0u32.to_ne_bytes());
-                types.extend_from_slice(&EMPTY_INFO.to_ne_bytes());
-                types.extend_from_slice(&0u32.to_ne_bytes());
-                continue;
-            }
-            let info = word(self.btf, place.start + 4)?;
-            let at = types.len();
-            types.extend_from_slice(self.btf.get(place.start..place.end)?);
-            let mut renamed = |offset: usize| -> Option<()> {
-                let name = names.place_of(self.name(word(&types, offset)?)?)?;
-                types.get_mut(offset..offset + 4)?.copy_from_slice(&name.to_ne_bytes());
+        let mut types = Vec::new();
+        for index in kept() {
+            let (info, at) = (word(self.btf, self.places[index].start + 4)?, types.len());
+            let record = self.btf.get(self.places[index].start..self.places[index].end)?;
+            types.extend_from_slice(record);
+            let mut change = |offset: usize, new: &mut dyn FnMut(u32) -> Option<u32>| {
+                let number = new(word(&types, at + offset)?)?;
+                types.get_mut(at + offset..at + offset + 4)?.copy_from_slice(&number.to_ne_bytes());
                 Some(())
             };
-            renamed(at)?;
-            let stride = match kind(info) {
-                STRUCT | UNION | ENUM_64 => 12,
-                ENUM | PROTOTYPE => 8,
-                _ => 0,
-            };
-            for number in (0..count(info)).filter(|_| stride > 0) {
-                renamed(at + RECORD_BYTES + stride * number)?;
+            for offset in name_offsets(info) {
+                change(offset, &mut |name| names.place_of(self.name(name)?))?;
+            }
+            for offset in type_offsets(info) {
+                // One that is not kept becomes void.
+                change(offset, &mut |place| new_places.get(place as usize).copied())?;
             }
         }
         let (types_length, names_length) = (u32::try_from(types.len()).ok()?, names.length()?);
@@ -158,6 +183,9 @@ impl<'a> Types<'a> {
         }
         out.extend(types);
         out.extend(names.bytes);
+        for index in kept() {
+            out.extend_from_slice(&u32::try_from(index + 1).ok()?.to_ne_bytes());
+        }
         Some(out)
     }
 }
@@ -199,6 +227,47 @@ fn count(info: u32) -> usize {
     (info & 0xffff) as usize
 }
 
+/// Where names are in the record of a type.
+fn name_offsets(info: u32) -> impl Iterator<Item = usize> {
+    let stride = match kind(info) {
+        STRUCT | UNION | ENUM_64 => 12,
+        ENUM | PROTOTYPE => 8,
+        _ => 0,
+    };
+    let members = if stride > 0 { count(info) } else { 0 };
+    std::iter::once(0).chain((0..members).map(move |number| RECORD_BYTES + stride * number))
+}
+
+/// Where types are named in the record of a type.
+fn type_offsets(info: u32) -> impl Iterator<Item = usize> {
+    let (first, stride) = match kind(info) {
+        STRUCT | UNION => (RECORD_BYTES + 4, 12),
+        SECTION => (RECORD_BYTES, 12),
+        PROTOTYPE => (RECORD_BYTES + 4, 8),
+        ARRAY => (RECORD_BYTES, 4),
+        _ => (0, 0),
+    };
+    let members = match kind(info) {
+        ARRAY => 2,
+        _ if stride > 0 => count(info),
+        _ => 0,
+    };
+    let own = matches!(
+        kind(info),
+        POINTER
+            | TYPEDEF
+            | VOLATILE
+            | CONST
+            | RESTRICT
+            | TYPE_TAG
+            | FUNCTION
+            | VARIABLE
+            | TAG_OF
+            | PROTOTYPE
+    );
+    own.then_some(8).into_iter().chain((0..members).map(move |number| first + stride * number))
+}
+
 /// Bytes behind a record; `None` for a kind that is not known, whose length is not known either.
 fn extra_bytes(info: u32) -> Option<usize> {
     Some(match kind(info) {
@@ -227,30 +296,53 @@ mod tests {
         std::fs::read("/sys/kernel/btf/vmlinux").ok()
     }
 
+    /// Kind, size or type, and the types that a type of this name names, as those have names.
+    fn members(types: &Types<'_>, name: &str) -> Vec<(u32, Vec<u8>)> {
+        let index = named(types, name).unwrap();
+        let info = word(types.btf, types.places[index].start + 4).unwrap();
+        let places = types.parts(index).unwrap();
+        let name = |place: u32| {
+            let place = types.places[place as usize - 1];
+            types.name(word(types.btf, place.start).unwrap()).unwrap().to_vec()
+        };
+        places.into_iter().map(|place| (info, name(place))).collect()
+    }
+
+    fn named(types: &Types<'_>, name: &str) -> Option<usize> {
+        let is_it = |place: &Place| {
+            let offset = word(types.btf, place.start).unwrap();
+            types.name(offset) == Some(name.as_bytes())
+        };
+        types.places.iter().position(is_it)
+    }
+
     #[test]
-    fn the_kernel_keeps_its_numbers_and_loses_most() {
+    fn few_types_are_kept_and_their_places_in_the_kernel() {
         let Some(btf) = kernel() else {
             return testkit::skip("a kernel that describes its types");
         };
-        let reduced = reduce(&btf, &["task_struct", "btf_trace_sched_switch"]).unwrap();
-        assert!(reduced.len() * 2 < btf.len(), "{} of {}", reduced.len(), btf.len());
+        let wanted = ["task_struct", "btf_trace_sched_switch", "bpf_iter_task"];
+        let reduced = reduce(&btf, &wanted).unwrap();
+        assert!(reduced.len() * 10 < btf.len(), "{} of {}", reduced.len(), btf.len());
         let (before, after) = (Types::read(&btf).unwrap(), Types::read(&reduced).unwrap());
-        assert_eq!(before.places.len(), after.places.len());
-        let named = |types: &Types<'_>, name: &str| {
-            let is_it = |place: &Place| {
-                let offset = word(types.btf, place.start).unwrap();
-                types.name(offset) == Some(name.as_bytes())
-            };
-            types.places.iter().position(is_it)
-        };
-        for name in ["task_struct", "btf_trace_sched_switch"] {
-            assert_eq!(named(&before, name), named(&after, name), "{name}");
-        }
         // What a field of it is made of is there; what it points to is not.
-        assert_eq!(named(&before, "task_io_accounting"), named(&after, "task_io_accounting"));
+        for name in ["task_struct", "task_io_accounting"] {
+            assert_eq!(members(&before, name), members(&after, name), "{name}");
+        }
         assert!(named(&before, "dentry").is_some() && named(&after, "dentry").is_none());
-        let again = aya::Btf::parse(&reduced, aya::Endianness::default()).unwrap();
-        drop(again);
+        let kept = KernelTypes::read(&reduced).unwrap();
+        let whole = Btf::parse(&btf, aya::Endianness::default()).unwrap();
+        for (name, kind) in [
+            ("task_struct", BtfKind::Struct),
+            ("btf_trace_sched_switch", BtfKind::Typedef),
+            ("bpf_iter_task", BtfKind::Func),
+        ] {
+            let expected = whole.id_by_type_name_kind(name, kind).ok();
+            assert_eq!(kept.place_in_kernel(name, kind), expected, "{name}");
+            assert!(expected.is_some());
+        }
+        assert_eq!(kept.place_in_kernel("dentry", BtfKind::Struct), None);
+        assert_eq!(kept.places.len(), after.places.len());
     }
 
     proptest! {
@@ -269,6 +361,7 @@ mod tests {
                 }
             }
             let _ = reduce(&bytes, &["a"]);
+            let _ = KernelTypes::read(&bytes);
         }
     }
 }

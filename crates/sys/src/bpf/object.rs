@@ -4,9 +4,10 @@
 //! reads all types of the kernel (150,000) in doing so and tries twelve features out, which is
 //! half of the time that loading may take; the programs are verified beside each other here.
 
+use super::kernel_types::KernelTypes;
 use super::{Attachment, Constant, LOAD, command, failed, owned_descriptor};
 use crate::error::{Error, Result};
-use aya_obj::btf::{Btf, BtfFeatures, BtfKind};
+use aya_obj::btf::{BtfFeatures, BtfKind};
 use aya_obj::generated::bpf_insn;
 use aya_obj::{EbpfSectionKind, Function, Map, Object};
 use std::collections::HashMap;
@@ -44,8 +45,7 @@ const KNOWN_KINDS: BtfFeatures =
 #[derive(Debug)]
 pub(super) struct Loader {
     object: Object,
-    /// The kernel's types that the programs name.
-    kernel: Btf,
+    kernel: KernelTypes,
     /// The object's own types, as the kernel knows them.
     types: OwnedFd,
 }
@@ -57,8 +57,8 @@ impl Loader {
         kernel_types: &[u8],
         constants: &[(&str, Constant)],
     ) -> Result<(Self, HashMap<String, OwnedFd>)> {
-        let parsed = Btf::parse(kernel_types, aya::Endianness::default());
-        let kernel = parsed.map_err(|error| failed(LOAD, &error))?;
+        let unknown = || Error::invalid(LOAD, "the kernel's types have another form");
+        let kernel = KernelTypes::read(kernel_types).ok_or_else(unknown)?;
         let mut object = Object::parse(object).map_err(|error| failed(LOAD, &error))?;
         let values = constants.iter().map(|(name, constant)| (*name, (constant.bytes(), true)));
         object.patch_map_data(values.collect()).map_err(|error| failed(LOAD, &error))?;
@@ -66,7 +66,7 @@ impl Loader {
         let own = described.map_err(|error| failed(LOAD, &error))?;
         let own_types = own.ok_or_else(|| Error::invalid(LOAD, "the object describes no types"))?;
         let types = load_types(&own_types.to_bytes())?;
-        object.relocate_btf(&kernel).map_err(|error| failed(LOAD, &error))?;
+        object.relocate_btf(&kernel.btf).map_err(|error| failed(LOAD, &error))?;
         let maps = make_maps(&mut object, &types)?;
         Ok((Self { object, kernel, types }, maps))
     }
@@ -120,9 +120,8 @@ impl Loader {
     }
 
     fn type_of(&self, name: &str, kind: BtfKind) -> Result<u32> {
-        let found = self.kernel.id_by_type_name_kind(name, kind).ok();
         let absent = || Error::new(LOAD, std::io::Error::from_raw_os_error(libc::ENOENT)).at(name);
-        found.ok_or_else(absent)
+        self.kernel.place_in_kernel(name, kind).ok_or_else(absent)
     }
 }
 

@@ -155,7 +155,8 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
     ];
     let names: Vec<&str> = [KERNEL_TYPES, EVENTS].concat();
     let make = || sys::bpf::kernel_types(&names);
-    let types = kept::bytes_of_kernel("kernel-types", &names, make)?;
+    let rules = (sys::bpf::KERNEL_TYPES_FORM, &names);
+    let types = kept::bytes_of_kernel("kernel-types", &rules, make)?;
     let mut programs = Programs::open(&OBJECT.0, &types, &constants)?;
     let maps = Maps {
         members: programs.set("members")?,
