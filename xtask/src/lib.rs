@@ -69,6 +69,9 @@ enum Task {
     Fsyncs { count: u64, path: std::path::PathBuf },
     /// What a bench watches
     #[command(hide = true)]
+    SplitWork { path: std::path::PathBuf },
+    /// What a bench watches
+    #[command(hide = true)]
     Desktop { directory: std::path::PathBuf },
     /// One process of that
     #[command(hide = true)]
@@ -112,6 +115,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         }
         Task::CrowdMember { kind, threads } => bench::recorder::crowd::member(&kind, threads)?,
         Task::Fsyncs { count, path } => bench::recorder::events::fsyncs(count, &path)?,
+        Task::SplitWork { path } => bench::recorder::split::work(&path)?,
         Task::Desktop { directory } => bench::recorder::desktop::desktop(&directory)?,
         Task::DesktopMember { kind, number, directory } => {
             bench::recorder::desktop::member(&kind, number, &directory)?;

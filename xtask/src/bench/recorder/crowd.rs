@@ -2,13 +2,15 @@
 //! makes, at the rates that they offer.
 //!
 //! Of 300 processes 30 are busy: each works and reads for a moment, fifty times a second. Then many
-//! forks, and many threads.
+//! forks, and many threads. `groups`: many control groups with limits.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::contender::{self, Contender};
+use super::exported;
 use crate::bench::Session;
+use crate::bench::record::{Series, Target};
 use crate::error::Error;
 use crate::process::Running;
 use testkit::Cgroup;
@@ -40,11 +42,12 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     for (label, words, most) in CROWDS {
         beside(session, label, words, *most)?;
     }
-    beside_groups(session)
+    Ok(())
 }
 
-/// The same beside groups with limits, where this machine lets us make them.
-fn beside_groups(session: &mut Session) -> Result<(), Error> {
+/// The same beside groups with limits, where this machine lets us make them, and what the recording
+/// has of them.
+pub(super) fn measure_groups(session: &mut Session) -> Result<(), Error> {
     let label = "1,000 groups with limits, 20 of them stopped";
     let groups = match groups() {
         Ok(groups) => groups,
@@ -61,8 +64,36 @@ fn beside_groups(session: &mut Session) -> Result<(), Error> {
     };
     let stopped = groups.iter().take(STOPPED_GROUPS);
     let members = stopped.map(member).collect::<Result<Vec<Running>, Error>>()?;
-    beside(session, label, &["1", "0", "0", "0"], 3.0)?;
+    let file = beside(session, label, &["1", "0", "0", "0"], 3.0)?;
     drop(members);
+    let recording = exported::read(&session.terrace, &file)?;
+    let last = |name: &str| {
+        let missing = || exported::malformed(format!("has no {name}"));
+        exported::last(&recording, name).ok_or_else(missing)
+    };
+    let is_stopped = |name: &&str| {
+        let is_of_one = name.starts_with("limited") && !name.starts_with("limited.");
+        let grew = || exported::growth(&recording, name).is_some_and(|periods| periods > 0.0);
+        is_of_one && name.ends_with(".cpu.throttled_periods") && grew()
+    };
+    let named = exported::names(&recording).filter(is_stopped).count();
+    let lost = last("limited.unwatched")? + last("limited.unreadable")? + last("trace.lost")?;
+    let rows = [
+        (
+            "groups with limits that the recording counts",
+            last("limited.groups")?,
+            Target::AtLeast(GROUPS as f64),
+        ),
+        (
+            "stopped ones with series of their own",
+            named as f64,
+            Target::AtLeast(STOPPED_GROUPS as f64),
+        ),
+        ("groups not looked at or not readable, and events lost", lost, Target::AtMost(0.0)),
+    ];
+    for (what, value, target) in rows {
+        session.record.add_alone(what, "", Series::new("terrace", &[value]), Some(target))?;
+    }
     Ok(())
 }
 
@@ -77,7 +108,8 @@ fn groups() -> Result<Vec<Cgroup>, String> {
     (0..GROUPS).map(make).collect()
 }
 
-fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Result<(), Error> {
+/// Measures beside one crowd; the file of our last recording.
+fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Result<String, Error> {
     let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
     let mut command = Command::new(own);
     command.arg("crowd").args(words);
@@ -93,7 +125,7 @@ fn beside(session: &mut Session, label: &str, words: &[&str], most: f64) -> Resu
     let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
     session.record.notes.push(format!("beside {label}: the last recording has {bytes} bytes"));
     drop(crowd);
-    Ok(())
+    Ok(file)
 }
 
 /// What the crowd does: `processes`, of which `busy` work, `forkers` start a program again and

@@ -104,11 +104,11 @@ pub(crate) fn member(kind: &str, number: u64, directory: &Path) -> Result<(), Er
 }
 
 /// Numbers that look like chance, the same in each run.
-struct Chance(u64);
+pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
     /// A number from `least` to `most`.
-    fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
         // Constants of Knuth's generator, MMIX; its high bits are the good ones.
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use super::{LIMIT, running};
+use super::{LIMIT, exported, running};
 use crate::bench::Session;
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Series, Target};
@@ -103,11 +103,7 @@ fn count(session: &Session, perf: &Peer) -> Result<(Counted, serde_json::Value),
     let counts = fs::read_to_string(&counts).unwrap_or_default();
     let malformed = || Error::Malformed { what: "the counts of perf stat", why: counts.clone() };
     let counted = parse(&counts, &printed).ok_or_else(malformed)?;
-    let json = terrace.run(&["export", &file, "--to", "json"], LIMIT)?.stdout;
-    let recording = serde_json::from_str(&json);
-    let unreadable =
-        |error: serde_json::Error| Error::Malformed { what: "a recording", why: error.to_string() };
-    Ok((counted, recording.map_err(unreadable)?))
+    Ok((counted, exported::read(terrace, &file)?))
 }
 
 /// Reads the counts (value, unit, event, time that it counted on all processors) and the end of the
@@ -141,17 +137,13 @@ fn grown(
     from_ns: f64,
     to_ns: f64,
 ) -> Result<f64, Error> {
-    let missing = || Error::Malformed { what: "a recording", why: format!("has not {names:?}") };
+    let missing = || exported::malformed(format!("has not {names:?}"));
     let started_ns = recording["facts"]["started_unix_ns"].as_f64().ok_or_else(missing)?;
     let samples = recording["samples"].as_array().ok_or_else(missing)?;
     let at_ns: Vec<f64> = samples.iter().filter_map(|sample| sample["at_ns"].as_f64()).collect();
-    let series = recording["series"].as_array().ok_or_else(missing)?;
     let mut sum = 0.0;
     for name in names {
-        let one = series.iter().find(|one| one["name"] == **name).ok_or_else(missing)?;
-        let pair = |step: &serde_json::Value| Some((step[0].as_u64()? as usize, step[1].as_f64()?));
-        let steps = one["steps"].as_array().ok_or_else(missing)?.iter();
-        let values: Vec<(usize, f64)> = steps.filter_map(pair).collect();
+        let values = exported::steps(recording, name).ok_or_else(missing)?;
         let value = |instant_ns| value_at(&at_ns, &values, instant_ns - started_ns);
         sum += value(to_ns) - value(from_ns);
     }

@@ -1,5 +1,5 @@
 //! The suite `record`: what watching costs, beside other recorders, and what it costs the watched;
-//! whether all events are seen; how large a recording is beside a desktop and while a compiler
+//! whether all events are seen; whether processor time is divided as by perf; how large a recording is beside a desktop and while a compiler
 //! runs; whether samples are lost while memory is short; and how long an hour takes to explain.
 //!
 //! The cost of a recorder is the time that its threads were on a processor, as the kernel
@@ -17,17 +17,21 @@ pub(crate) mod crowd;
 pub(crate) mod desktop;
 pub(crate) mod events;
 mod explained;
+mod exported;
 mod pcp;
 mod pressure;
 mod running;
 mod size;
+pub(crate) mod split;
 pub(crate) mod switches;
 
 pub(super) const PARTS: &[(&str, Measure)] = &[
     ("cost", cost::measure),
     ("switches", switches::measure),
     ("events", events::measure),
+    ("split", split::measure),
     ("crowd", crowd::measure),
+    ("groups", crowd::measure_groups),
     ("desktop", desktop::measure),
     ("size", size::measure),
     ("pressure", pressure::measure),
