@@ -171,7 +171,7 @@ INLINE u32 class_of(u64 latency_ns)
 	u32 class = 0;
 	while (class < CLASSES && latency_ns > 1000ull << (FIRST_CLASS + class))
 		class++;
-	return class;
+	return FORGET(class, latency_ns);
 }
 
 INLINE void add_to_user(const struct request_state *state, u64 latency_ns, u32 class)

@@ -131,7 +131,7 @@ INLINE u64 mark_pages(struct inode *inode, u64 index, u64 bytes, bool is_evicted
 		*known &= is_known - 1;
 		had += is_known;
 	}
-	return had * MARK_STEP;
+	return FORGET(had, file) * MARK_STEP;
 }
 
 SECTION("tp_btf/mm_filemap_add_to_page_cache")

@@ -82,6 +82,17 @@ static void *(*const current_task)(void) = (void *)158;
 	_field;									\
 })
 
+/*
+ * The same number, of which the verifier knows nothing any more. It follows each branch to the end
+ * with what the branch made of a number; those that know nothing are alike and followed once.
+ * `unknown` is any number that it does not know.
+ */
+#define FORGET(number, unknown) ({						\
+	u64 _mixed = (u64)(number) ^ (unknown);					\
+	asm volatile("" : "+r"(_mixed));					\
+	_mixed ^ (unknown);							\
+})
+
 #define ADD(to, number) __sync_fetch_and_add(&(to), number)
 
 #endif

@@ -62,7 +62,7 @@ INLINE u64 change(struct thread *thread, struct sums *own, u32 state, u64 now)
 		own->counts[WAITS]++;
 		own->counts[UNTOLD_WAKEUPS]++;
 	}
-	return difference;
+	return FORGET(difference, now);
 }
 
 SECTION("tp_btf/sched_wakeup_new")
