@@ -47,6 +47,9 @@ echo confidentiality >/sys/kernel/security/lockdown
 made confidentiality $run
 "#;
 
+/// What `made counts` writes, each by a request.
+const WRITES: u64 = 400;
+
 /// Where root's recorder keeps what it has found out about the kernel.
 const CACHE: &str = "/run/terrace";
 
@@ -169,10 +172,16 @@ fn every_completion_is_seen(made: &Made, least: i64, figures: &[&str]) {
     assert_eq!(made.growth("trace.lost"), 0);
 }
 
+/// It made all writes of its command, and each is known as its own.
 fn the_culprit_is_named(made: &Made) {
-    let processes = made.0["who"]["processes"].as_array().unwrap();
-    let found = processes.iter().find(|process| process["name"] == "culprit");
-    assert!(found.is_some(), "{processes:?}");
+    let list = |name: &str| made.0["who"][name].as_array().unwrap().iter();
+    let found = list("processes").find(|process| process["name"] == "culprit");
+    assert!(found.is_some(), "{:?}", made.0["who"]["processes"]);
+    let id = found.map(|process| &process["id"]);
+    let writes =
+        list("requests").filter(|row| Some(&row["process"]) == id && row["is_write"] == true);
+    let count: u64 = writes.map(|row| row["requests"].as_u64().unwrap()).sum();
+    assert_eq!(count, WRITES, "{:?}", made.0["who"]["requests"]);
 }
 
 fn a_clock_that_is_set_moves_no_time(made: &Made) {

@@ -9,6 +9,7 @@
 
 pub mod capture;
 pub mod collect;
+mod device_number;
 mod error;
 pub mod export;
 pub mod file;

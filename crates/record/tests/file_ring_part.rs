@@ -184,6 +184,27 @@ fn runs_that_follow_each_other_are_placed_as_in_the_whole() {
     }
 }
 
+/// A recorder that was killed before its first sample: its segment still says when the ring begins.
+#[test]
+fn a_first_segment_without_samples_begins_the_ring() {
+    let directory = TempDir::new();
+    record(directory.path(), 0, 0, true);
+    let segments = directory.names().iter().filter(|name| name.ends_with(".trec")).count();
+    assert_eq!(segments, 1);
+    assert!(RecordingOutline::open(directory.path()).is_none(), "nothing to read a part of");
+    record(directory.path(), 600 * SECOND_NS, 300, false);
+    let whole = file::open(directory.path()).unwrap();
+    assert_eq!(whole.facts.started_unix_ns, STARTED_NS);
+    let outline = RecordingOutline::open(directory.path()).unwrap();
+    assert_eq!(outline.recording().wall_ns(), whole.wall_ns());
+    let first_ns = whole.ticks[0].at_ns;
+    assert!(first_ns >= 600 * SECOND_NS, "{first_ns}");
+    for at_ns in [0, first_ns, first_ns + 100 * SECOND_NS] {
+        let to_ns = at_ns.max(first_ns) + 10 * SECOND_NS;
+        assert_same(&part(directory.path(), at_ns, to_ns), &whole, at_ns, to_ns);
+    }
+}
+
 #[test]
 fn what_is_no_ring_is_left_to_a_reading_of_all() {
     let directory = TempDir::new();

@@ -13,6 +13,7 @@
 
 use super::columns::{common_divisor, malformed, within};
 use super::varint::{Input, put, put_signed};
+use crate::device_number;
 use model::recording::{
     FileRow, ProcessFigure, ProcessRow, RequestRow, SampleRow, SampledPart, Who,
 };
@@ -51,9 +52,6 @@ const SAMPLE_COLUMNS: usize = SampledPart::COUNT;
 /// Numbers of a row of requests: whether they are writes, requests, bytes, latency, classes.
 const REQUEST_COLUMNS: usize = FIRST_CLASS + RequestRow::CLASSES;
 const FIRST_CLASS: usize = 4;
-
-/// Bits of the minor number in a device number.
-const MINOR_BITS: u32 = 20;
 
 /// The process and 0, the file and the process, or the process and the device.
 type Key = (u32, u32);
@@ -141,8 +139,7 @@ impl From<&RequestRow> for Growth<REQUEST_COLUMNS> {
         let sums = [u64::from(row.is_write), row.requests, row.bytes, row.latency_ns];
         numbers[..FIRST_CLASS].copy_from_slice(&sums);
         numbers[FIRST_CLASS..].copy_from_slice(&row.classes);
-        let (major, minor) = row.device;
-        let number = major << MINOR_BITS | minor;
+        let number = device_number::joined(row.device);
         Self { key: (row.process, number), from_ns: row.from_ns, to_ns: row.to_ns, numbers }
     }
 }
@@ -153,7 +150,7 @@ impl Growth<REQUEST_COLUMNS> {
         let (process, number) = self.key;
         RequestRow {
             process,
-            device: (number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1)),
+            device: device_number::split(number),
             is_write: is_write != 0,
             from_ns: self.from_ns,
             to_ns: self.to_ns,

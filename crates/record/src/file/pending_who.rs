@@ -5,6 +5,7 @@
 //! well, so that the time range of all others is short.
 
 use super::{growths, identities};
+use crate::device_number;
 use crate::{Error, ErrorKind, Result};
 use model::recording::{FileRow, Who};
 
@@ -43,11 +44,13 @@ impl PendingWho {
         let known = (processes + news.processes.len(), files + news.files.len());
         let is_known = |process: u32| (process as usize) < known.0;
         let is_file = |row: &FileRow| is_known(row.process) && (row.file as usize) < known.1;
-        let is_device = |(major, minor): (u32, u32)| major < 1 << 12 && minor < 1 << 20;
         if !news.rows.iter().all(|row| is_known(row.process))
             || !news.file_rows.iter().all(is_file)
             || !news.samples.iter().all(|row| is_known(row.process))
-            || !news.requests.iter().all(|row| is_known(row.process) && is_device(row.device))
+            || !news
+                .requests
+                .iter()
+                .all(|row| is_known(row.process) && device_number::is_one(row.device))
         {
             return Err(refusal("a row names what is not known"));
         }

@@ -7,6 +7,7 @@ use super::Family;
 use super::block::{CLASSES, CompletedRequests, RequestSums};
 use super::columns::{ColumnId, counter, set};
 use super::reducer::{Reducer, TraceSums};
+use crate::device_number;
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
 
@@ -115,19 +116,14 @@ fn fill_directions(directions: &[DirectionColumns; 3], sums: &RequestSums, row: 
 
 /// The unit that the medium of a device writes, by the kernel's number.
 pub fn block_bytes(number: u32) -> Option<u64> {
-    let (major, minor) = major_minor(number);
+    let (major, minor) = device_number::split(number);
     let file = format!("/sys/dev/block/{major}:{minor}/queue/physical_block_size");
     std::fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// The kernel's own form, not that of stat(2): 12 bits and 20 bits.
-fn major_minor(number: u32) -> (u32, u32) {
-    (number >> 20, number & 0xf_ffff)
-}
-
 /// The name of a device by the kernel's number; the number itself for one that is gone.
 fn device_name(number: u32) -> String {
-    let (major, minor) = major_minor(number);
+    let (major, minor) = device_number::split(number);
     let link = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}"));
     let name = link.ok().and_then(|link| {
         let name = link.file_name()?.to_str()?;

@@ -3,6 +3,7 @@
 
 use super::objects::{FILE_KEY_BYTES, FILE_NAMES, FILE_VALUE_BYTES, number, text, word};
 use super::who::Processes;
+use crate::device_number;
 use model::recording::{FileIdentity, FileRow, Who};
 use std::collections::HashMap;
 
@@ -12,8 +13,6 @@ const FIRST: usize = 20;
 const BYTES_MIN: u64 = 64 << 10;
 /// The most files that are kept apart in one recording.
 const FILES_MAX: usize = 65_536;
-/// Bits of the minor number in the kernel's own form of a device number.
-const MINOR_BITS: u32 = 20;
 
 /// A file as the kernel knows it.
 type FileKey = (u32, u64);
@@ -92,7 +91,7 @@ impl Files {
         let id = u32::try_from(self.ids.len()).ok()?;
         self.ids.insert(file, id);
         let (number, inode) = file;
-        let device = (number >> MINOR_BITS, number & ((1 << MINOR_BITS) - 1));
+        let device = device_number::split(number);
         let path = path.map(|path| self.on_mount(number, path));
         who.files.push(FileIdentity { id, device, inode, path });
         Some(id)
@@ -124,7 +123,7 @@ fn mounts(text: &str) -> HashMap<u32, String> {
         };
         let numbers = number.split_once(':');
         let parsed = numbers.and_then(|(major, minor)| {
-            Some(major.parse::<u32>().ok()? << MINOR_BITS | minor.parse::<u32>().ok()?)
+            Some(device_number::joined((major.parse().ok()?, minor.parse().ok()?)))
         });
         if let Some(device) = parsed {
             found.entry(device).or_insert_with(|| point.replace("\\040", " "));

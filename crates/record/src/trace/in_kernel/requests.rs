@@ -3,13 +3,12 @@
 
 use super::objects::{USER_BYTES, USER_KEY_BYTES, number, word};
 use super::who::Processes;
+use crate::device_number;
 use crate::trace::block::CLASS_COUNT;
 use model::recording::{RequestRow, Who};
 
 /// The first so many of a second have rows: three for each of several busy devices.
 const FIRST: usize = 12;
-/// Bits of the minor number in the kernel's own form of a device number.
-const MINOR_BITS: u32 = 20;
 
 const _: () = assert!(CLASS_COUNT == RequestRow::CLASSES);
 
@@ -31,7 +30,7 @@ impl DeviceUsers {
         let word = |index: usize| word(value, 8 * index).unwrap_or_default();
         self.done.push(RequestRow {
             process,
-            device: (device >> MINOR_BITS, device & ((1 << MINOR_BITS) - 1)),
+            device: device_number::split(device),
             is_write: direction != 0,
             requests: word(0),
             bytes: word(1),
@@ -82,7 +81,7 @@ mod tests {
         let mut requests = DeviceUsers::default();
         for process in 1..=40u32 {
             let mut key = [0; USER_KEY_BYTES];
-            key[..4].copy_from_slice(&(254u32 << MINOR_BITS).to_ne_bytes());
+            key[..4].copy_from_slice(&device_number::joined((254, 0)).to_ne_bytes());
             key[8..].copy_from_slice(&process.to_ne_bytes());
             let mut value = [0; USER_BYTES];
             for (index, number) in [2u64, 8192, 300_000, 0, 2].into_iter().enumerate() {
