@@ -1,4 +1,5 @@
-//! A recording as `terrace export --to json` gives it, and how its series grew.
+//! A recording as `terrace export --to json` gives it, and how its series grew. What the series
+//! mean is the matter of each part of the suite.
 
 use serde_json::Value;
 

@@ -1,6 +1,7 @@
 //! The suite `record`: what watching costs, beside other recorders, and what it costs the watched;
-//! whether all events are seen; whether processor time is divided as by perf; how large a recording is beside a desktop and while a compiler
-//! runs; whether samples are lost while memory is short; and how long an hour takes to explain.
+//! whether all events are seen; whether processor time is divided as by perf; how large a recording
+//! is beside a desktop and while a compiler runs; whether samples are lost while memory is short;
+//! and how long an hour takes to explain.
 //!
 //! The cost of a recorder is the time that its threads were on a processor, as the kernel
 //! charged it in nanoseconds, over a window that opens after it has settled.

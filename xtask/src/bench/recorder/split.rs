@@ -144,10 +144,9 @@ fn malformed(stacks: &str) -> Error {
 
 /// Our division: the origins, and the calls by name.
 fn of_recording(recording: &serde_json::Value) -> Result<Split, Error> {
-    let samples = exported::growth(recording, "trace.cpu.samples");
-    let samples = samples.filter(|samples| *samples > 0.0);
-    let samples =
-        samples.ok_or_else(|| exported::malformed("has no samples of processors".into()))?;
+    let grown = exported::growth(recording, "trace.cpu.samples");
+    let none = || exported::malformed("has no samples of processors".to_owned());
+    let samples = grown.filter(|samples| *samples > 0.0).ok_or_else(none)?;
     let part = |name: &str| {
         let part = name.strip_prefix("trace.cpu.")?;
         let is_compared = part.starts_with("in.") || part.starts_with("call.");
