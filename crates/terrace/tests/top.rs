@@ -253,10 +253,14 @@ fn processes_are_sorted_filtered_and_looked_at_back_in_time() {
     assert!(screen.contains(" CPU▼ ") && screen.contains("backup.service"), "{screen}");
     // A name of others is text, whatever it holds.
     top.keys("/31mx");
-    top.until(r" <b>\x1b[31mx ");
+    top.until_so("the one process", |screen| {
+        screen.contains("with \"31mx_\" in their name") && screen.contains(r" <b>\x1b[31mx ")
+    });
     top.keys("\x1b");
     // Before the next key, which would make one of both.
-    top.until_so("no filter", |screen| !screen.contains("in their name"));
+    top.until_so("no filter", |screen| {
+        screen.contains(" 812 backup") && !screen.contains("in their name")
+    });
     top.keys(">>>");
     top.until("read/s▼");
     top.keys("r");

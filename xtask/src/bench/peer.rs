@@ -179,9 +179,13 @@ mod tests {
         let output = peer.run(&["-c", "echo 1.5"], Duration::from_secs(20)).unwrap();
         assert_eq!(output.stdout, "1.5\n");
         assert_eq!(peer.command_line(&["-c", "echo 1.5"]), "mbw -c 'echo 1.5'");
-        let wrong = request("memory --mbw Cargo.toml");
+        // Not a file of the checkout: some systems mark all of these as programs.
+        let directory = testkit::TempDir::new();
+        let text = directory.join("text");
+        std::fs::write(&text, "no program").unwrap();
+        let wrong = request(&format!("memory --mbw {}", text.display()));
         let error = Peer::find(&wrong, "mbw", Version::Option("-h")).unwrap_err();
-        assert_eq!(error.to_string(), "mbw: Cargo.toml is no program");
+        assert_eq!(error.to_string(), format!("mbw: {} is no program", text.display()));
     }
 
     #[test]

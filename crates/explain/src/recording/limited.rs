@@ -54,15 +54,18 @@ impl<'a> LimitedGroup<'a> {
         }
     }
 
-    /// How much of a quantity the processes in it have that are in no inner group; `None` if none
-    /// of all in it was watched.
-    pub fn used(&self, view: &View, quantity: Quantity) -> Option<u64> {
-        let sums = view.process_sums().iter();
-        let mut inside = sums.filter(|sum| is_in_group(&sum.process.group, self.path)).peekable();
-        inside.peek()?;
+    /// The processes in it that are in no inner group; `None` if none of all in it was watched.
+    pub fn own_processes(&self, view: &View<'a>) -> Option<Vec<ProcessSum<'a>>> {
+        let inside = processes_in(view.process_sums(), &[self.path]);
         let is_inner = |group: &str| self.inner.iter().any(|path| is_in_group(group, path));
-        let own = inside.filter(|sum| !is_inner(&sum.process.group));
-        Some(own.fold(0, |all, sum| all.saturating_add(quantity.of(sum).value)))
+        let is_own = |sum: &ProcessSum| !is_inner(&sum.process.group);
+        (!inside.is_empty()).then(|| inside.into_iter().filter(is_own).collect())
+    }
+
+    /// How much of a quantity its own processes have; `None` if none in it was watched.
+    pub fn used(&self, view: &View<'a>, quantity: Quantity) -> Option<u64> {
+        let own = self.own_processes(view)?;
+        Some(own.iter().fold(0, |all, sum| all.saturating_add(quantity.of(sum).value)))
     }
 
     /// Whether it holds another one that was held back.
@@ -73,7 +76,7 @@ impl<'a> LimitedGroup<'a> {
     /// For how long its CPU limit stopped its threads. The kernel counts once for each processor,
     /// however many threads wait on it. While processors were idle nothing else kept its threads
     /// in the queue, so their wait is the answer where it was stopped in most periods.
-    pub fn stopped_ns(&self, view: &View) -> u64 {
+    pub fn stopped_ns(&self, view: &View<'a>) -> u64 {
         let counted = self.growth(view, "cpu.throttled_ns").unwrap_or(0);
         let grown = |rest| self.growth(view, rest).unwrap_or(0);
         let is_often = grown("cpu.throttled_periods") >= grown("cpu.periods").div_ceil(2);

@@ -3,7 +3,9 @@
 
 use super::builder::{Built, MIB, S, SECONDS, SESSION, finding, machine, names};
 use model::explanation::ActorRole::{Culprit, Victim};
-use model::recording::ProcessFigure::{BlockWait, Cpu, Queue, ReadBytes, Reclaim, Refaulted};
+use model::recording::ProcessFigure::{
+    BlockWait, CacheAdded, Cpu, Queue, ReadBytes, Reclaim, Refaulted,
+};
 use model::recording::{SourceState, limited_directory};
 
 const ALL: (u64, u64) = (0, SECONDS);
@@ -140,6 +142,28 @@ fn one_that_streams_in_a_group_hides_no_wait_of_another() {
     built.used(backup, ALL, &[(ReadBytes, 9_900 * MIB), (BlockWait, 20 * S)]);
     // Of all bytes of the group a hundredth was read again, and all that node waited was for that.
     assert_eq!(finding(&built.explained(), "memory_limit").ns, Some(8 * S));
+}
+
+/// The backup would evict the same data at a limit twice as high.
+#[test]
+fn what_a_stream_in_the_group_evicted_is_no_price_of_its_limit() {
+    let mut built = watched()
+        .grows("disk.vda.read_bytes", 10_000 * MIB, ALL)
+        .grows("disk.vda.reads", 9_000, ALL)
+        .reads_s(28, ALL)
+        .grows("vmstat.workingset_refault_file", 100 * MIB / 4096, ALL);
+    counts(&mut built, "limited3.memory.failcnt", WEB, 5_000, 9);
+    let node = built.process("node", 10, WEB);
+    let backup = built.process("backup", 11, WEB);
+    let again = [(ReadBytes, 100 * MIB), (Refaulted, 100 * MIB), (BlockWait, 8 * S)];
+    built.used(node, ALL, &again);
+    built.used(node, ALL, &[(CacheAdded, 100 * MIB), (Reclaim, 3 * S)]);
+    let once = [(ReadBytes, 9_900 * MIB), (CacheAdded, 9_900 * MIB), (BlockWait, 20 * S)];
+    built.used(backup, ALL, &once);
+    let explained = built.explained();
+    assert_eq!(finding(&explained, "memory_limit").ns, Some(3 * S));
+    let stream = finding(&explained, "cache_evicted_by_stream");
+    assert_eq!((names(stream, Victim), names(stream, Culprit)), (vec!["node"], vec!["backup"]));
 }
 
 #[test]

@@ -7,17 +7,18 @@
 
 use super::limited::{HeldGroup, evidence, in_words, none_held, others};
 use super::limits::{LimitHit, counted, reached, reached_by};
-use super::refaults::refaults;
+use super::refaults::{refaults, stream_of_a_process};
 use super::run_view::{needs_events, part_of};
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{RunVerdict, RunView};
 use crate::recording::limited::{self, LimitedGroup};
 use crate::recording::who::quantity::Quantity;
+use crate::recording::who::shares;
 use crate::verdict::{NoFinding, clear, clear_count};
 use crate::wording::{long_time, often};
 use model::explanation::{Cause, TimePart, TimeSlice};
-use model::recording::Ending;
+use model::recording::{Ending, ProcessFigure};
 use model::{Bytes, Evidence, Finding, Grade};
 use std::cmp::Reverse;
 
@@ -144,12 +145,24 @@ fn of_machine(run: &RunView) -> RunVerdict {
     Ok(Cause::new(Some(ns), Finding::new(Grade::Inferred, claim, evidence(&held))))
 }
 
+/// What the processes in a group lost for lack of memory. Reading again what one of them evicted
+/// by streaming through the group's cache is the stream's price, at any limit.
+fn lost_at_limit_ns<'a>(run: &RunView<'a>, group: &LimitedGroup<'a>) -> Option<u64> {
+    let lost = group.used(run, Quantity::LackOfMemory)?;
+    let own = group.own_processes(run)?;
+    let again = own.iter().fold(0, |sum: u64, process| {
+        sum.saturating_add(process.get(ProcessFigure::Refaulted).value)
+    });
+    let price = stream_of_a_process(&own, again).and_then(|_| shares::refault_wait_ns(&own));
+    Some(lost.saturating_sub(price.unwrap_or(0)))
+}
+
 /// A group that reached its memory limit, and what that cost the processes in it: freeing memory,
 /// and waiting for what had been evicted or swapped. Where they were not watched, the kernel's
 /// count of stalls.
 fn held_group<'a>(run: &RunView<'a>, group: LimitedGroup<'a>) -> Option<HeldGroup<'a>> {
     let hit = reached_by(run, &group)?;
-    let by_processes = group.used(run, Quantity::LackOfMemory);
+    let by_processes = lost_at_limit_ns(run, &group);
     let stalled = group.growth(run, "pressure.memory.some_ns");
     let known = by_processes.or(stalled);
     let ns = known.unwrap_or(0);

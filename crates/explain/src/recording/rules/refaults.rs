@@ -10,6 +10,7 @@ use super::limits::{LimitHit, reached};
 use super::run_view::{part_of, ratio};
 use super::waits::ReadWait;
 use crate::recording::who::shares;
+use crate::recording::who::sums::ProcessSum;
 use model::Evidence;
 
 /// A stream is this many times what was read again. Picked: a loop over a file too large
@@ -99,7 +100,7 @@ pub(super) fn refaults(run: &RunView) -> Option<Refaults> {
         share: ratio(ns as f64, waited_ns as f64),
         evidence: run.grown(name).into_iter().collect(),
         stream: if run.is_machine() {
-            stream_of_a_process(run, bytes)
+            stream_of_a_process(run.process_sums(), bytes)
         } else {
             stream(run, bytes, own, machine, hit.as_ref())
         },
@@ -126,9 +127,10 @@ fn by_process(run: &RunView) -> Option<u64> {
     run.is_machine().then(|| shares::refault_wait_ns(run.process_sums())).flatten()
 }
 
-/// A machine's stream is that of one process: all reads together are no stream.
-fn stream_of_a_process(run: &RunView, again: u64) -> Option<Stream> {
-    let bytes = shares::largest_stream_bytes(run.process_sums())?;
+/// The stream of one of these processes that evicted so many bytes: all reads of a machine
+/// together are no stream.
+pub(super) fn stream_of_a_process(sums: &[ProcessSum], again: u64) -> Option<Stream> {
+    let bytes = shares::largest_stream_bytes(sums)?;
     let is_stream = again > 0 && bytes >= again.saturating_mul(STREAM_TIMES);
     is_stream.then_some(Stream { bytes, of: StreamOf::OneProcess })
 }
