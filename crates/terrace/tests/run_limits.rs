@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use support::{Ran, TERRACE, has_program, run, run_command, terrace};
-use testkit::TempDir;
+use testkit::{Cgroup, TempDir};
 
 /// A limit of prlimit(1), and values that are small but let the program itself start: with less
 /// the kernel refuses to execute it, or the dynamic linker ends it.
@@ -171,4 +171,44 @@ fn only_a_regular_file_is_opened_to_be_replaced() {
     }
     let before = fs::metadata(&fifo).unwrap();
     assert_eq!(before.len(), 0);
+}
+
+/// A command that begins more processes than its group may hold, once as the subject and once
+/// beside a recording of the machine. The limit is the first finding of both.
+#[test]
+fn refused_processes_come_first_with_the_limit_that_refused_them() {
+    let group = match Cgroup::v1_pids(4) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let directory = TempDir::new();
+    // Counted is from the sample on that met the command in its new group.
+    let join = format!("echo $$ > {}/cgroup.procs", group.path().display());
+    let script = format!(
+        "{join}; sleep 0.5; sh -c 'sleep 0.6 & sleep 0.6 & sleep 0.6 & sleep 0.6 &' 2>/dev/null; sleep 1; :"
+    );
+    let file = directory.join("run.trec");
+    let mut command = support::command("run -o");
+    command.arg(&file).args(["--", "sh", "-c", &script]);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let claim = |file: &Path| {
+        let text = terrace(&format!("explain --json {}", file.display())).done();
+        let explained = support::valid_explanation(&text);
+        let first = &explained["findings"][0];
+        assert_eq!(first["id"], "process_limit", "{explained}");
+        first["claim"].as_str().unwrap_or_default().to_owned()
+    };
+    let of_run = claim(&file);
+    assert!(of_run.ends_with("it may have at most 4"), "{of_run}");
+
+    let file = directory.join("machine.trec");
+    let mut machine = support::command("record --for 4 -o");
+    let mut recorder = machine.arg(&file).stderr(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let status = Command::new("sh").args(["-c", &script]).status().unwrap();
+    assert!(recorder.wait().unwrap().success() && status.success());
+    let of_machine = claim(&file);
+    let name = group.path().file_name().unwrap().to_string_lossy().into_owned();
+    assert!(of_machine.contains(&name) && of_machine.ends_with("limit 4)"), "{of_machine}");
 }

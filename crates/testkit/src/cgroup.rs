@@ -27,6 +27,14 @@ impl Cgroup {
         Self::v1("memory", &[("memory.limit_in_bytes", bytes.to_string())])
     }
 
+    /// A group that may hold so many processes and threads.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_pids(most: u64) -> Result<Self, String> {
+        Self::v1("pids", &[("pids.max", most.to_string())])
+    }
+
     /// A group whose members get `quota_us` of CPU time in each period of `period_us`.
     ///
     /// # Errors

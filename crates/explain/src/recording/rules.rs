@@ -32,6 +32,7 @@ mod memory_limit;
 mod misaligned_requests;
 mod numa_remote;
 mod out_of_memory;
+mod process_limit;
 mod processor_stolen;
 mod read_ahead_large;
 mod read_ahead_small;
@@ -204,6 +205,7 @@ const READS: &[Place] = &[
 /// Every suspect, in the order in which cleared ones are listed.
 pub const RULES: &[RunRule] = &[
     RunRule::new("out_of_memory", "out of memory", out_of_memory::check).rank(Rank::Decisive),
+    RunRule::new("process_limit", "process limit", process_limit::check).rank(Rank::Decisive),
     RunRule::new("swapping", "swap", swapping::check).within(&["memory_limit"]).of(&[
         Place::Part(TimePart::SwapIn),
         Place::Part(TimePart::SwapFault),

@@ -70,6 +70,8 @@ pub enum Witness {
     MemoryLimitsStill,
     /// The CPU limits of the subject's groups, which stopped nothing.
     CpuLimitsStill,
+    /// The process limits of the subject's groups, which refused nothing.
+    ProcessLimitsStill,
 }
 
 /// Proof that the witness of a suspect watched during the whole span.
@@ -141,10 +143,12 @@ impl Witness {
             Self::Nodes => "counters of the memory nodes",
             Self::MemoryLimitsStill => "memory limits of all its groups, not reached",
             Self::CpuLimitsStill => "CPU limits of all its groups, not reached",
+            Self::ProcessLimitsStill => "process limits of all its groups, not reached",
             Self::LimitedStill(controller) => {
                 let shown = match controller {
                     "cpu" => "CPU",
                     "io" => "I/O",
+                    "pids" => "process",
                     other => other,
                 };
                 return format!("{shown} limits of all groups of the machine, not reached");
@@ -158,7 +162,7 @@ impl Witness {
     /// Whether such a subject has it: groups of its own, or those of a machine.
     fn applies(self, run: &RunView) -> bool {
         let of_groups = [Self::GroupCpu, Self::GroupMemory, Self::GroupIo];
-        let limits = [Self::MemoryLimitsStill, Self::CpuLimitsStill];
+        let limits = [Self::MemoryLimitsStill, Self::CpuLimitsStill, Self::ProcessLimitsStill];
         match self {
             Self::LimitedGroups | Self::LimitedStill(_) => run.is_machine(),
             _ => !run.is_machine() || !(of_groups.contains(&self) || limits.contains(&self)),
@@ -193,6 +197,7 @@ impl Witness {
             Self::Still(names) => span::still(run, names),
             Self::MemoryLimitsStill => limits_still(run, "memory", &MEMORY_HITS),
             Self::CpuLimitsStill => limits_still(run, "cpu", &["throttled_periods"]),
+            Self::ProcessLimitsStill => limits_still(run, "pids", &["refused"]),
         }
     }
 }
@@ -438,12 +443,13 @@ fn limited_groups(run: &RunView) -> Result<(), Missing> {
 }
 
 /// What counts that a limit of a group held something back, or that it has a limit of I/O at all.
-const HELD: [(&str, &str); 6] = [
+const HELD: [(&str, &str); 7] = [
     ("cpu", ".cpu.throttled_periods"),
     ("memory", ".memory.failcnt"),
     ("memory", ".memory.events.max"),
     ("memory", ".memory.events.high"),
     ("io", ".io.held_ns"),
+    ("pids", ".pids.refused"),
     ("memory", "others.memory.hits"),
 ];
 

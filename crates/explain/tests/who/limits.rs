@@ -243,9 +243,26 @@ fn a_kill_is_a_groups_only_where_its_limit_was_reached() {
 }
 
 #[test]
+fn groups_that_may_have_no_more_processes_are_named() {
+    let mut built = watched();
+    counts(&mut built, "limited0.pids.refused", WEB, 31, 5);
+    level(&mut built, "limited0.pids.limit", "pids.max", 64);
+    let explained = built.explained();
+    let cause = &explained.findings[0];
+    assert_eq!((cause.finding.id.as_str(), cause.ns), ("process_limit", None));
+    assert_eq!(
+        cause.finding.claim,
+        "31 new processes or threads were refused by process limits: docker-0123456789ab \
+         (31 times, limit 64)"
+    );
+    let counted = watched().grows_evenly("limited.others.pids.refused", 9).explained();
+    assert!(counted.unseen.iter().any(|one| one.what == "process_limit"));
+}
+
+#[test]
 fn groups_that_were_looked_at_clear_and_others_are_not_seen() {
     let explained = watched().explained();
-    for id in ["cpu_limit", "memory_limit", "io_limit"] {
+    for id in ["cpu_limit", "memory_limit", "io_limit", "process_limit"] {
         let mut all = explained.cleared.iter();
         let found = all.find(|one| one.id == id);
         let cleared = found.unwrap_or_else(|| panic!("{:#?}", explained.unseen));

@@ -19,6 +19,8 @@ pub enum Controller {
     CpuAccounting,
     /// Block I/O: `blkio` in version 1, `io` in version 2.
     Io,
+    /// The number of processes and threads.
+    Pids,
     /// None: the tree of version 2 as such, which has pressure and CPU time for each group
     /// even where every controller belongs to version 1.
     Unified,
@@ -32,6 +34,7 @@ impl Controller {
             Controller::Cpu => Some("cpu"),
             Controller::CpuAccounting => Some("cpuacct"),
             Controller::Io => Some("blkio"),
+            Controller::Pids => Some("pids"),
             Controller::Unified => None,
         }
     }

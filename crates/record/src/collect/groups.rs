@@ -45,6 +45,7 @@ struct Level {
     cpu: Option<(CgroupVersion, Group)>,
     cpu_accounting: Option<Group>,
     io: Option<(CgroupVersion, Group)>,
+    pids: Option<(CgroupVersion, Group)>,
     unified: Option<Group>,
 }
 
@@ -122,6 +123,7 @@ fn levels(root: &Root, mounts: &[Mount], membership: &str) -> Vec<Level> {
     put(Controller::Memory, |level, group| level.memory = Some(group));
     put(Controller::Cpu, |level, group| level.cpu = Some(group));
     put(Controller::Io, |level, group| level.io = Some(group));
+    put(Controller::Pids, |level, group| level.pids = Some(group));
     put(Controller::Unified, |level, (_, group)| level.unified = Some(group));
     put(Controller::CpuAccounting, |level, (version, group)| {
         level.cpu_accounting = (version == CgroupVersion::V1).then_some(group);
@@ -139,6 +141,7 @@ fn level_facts(number: usize, level: &Level) -> GroupFacts {
         ("cpu", versioned(&level.cpu)),
         ("cpuacct", path(level.cpu_accounting.as_ref())),
         ("io", versioned(&level.io)),
+        ("pids", versioned(&level.pids)),
         ("unified", path(level.unified.as_ref())),
     ];
     let known = paths.into_iter().filter_map(|(name, path)| Some((name.to_owned(), path?)));
@@ -168,6 +171,9 @@ fn open_level(root: &Root, prefix: &str, parent: bool, level: &Level, sources: &
     }
     if let Some((version, group)) = &level.io {
         at(group, &mut |files| group_io::open(files, *version));
+    }
+    if let Some((_, group)) = &level.pids {
+        at(group, &mut pids);
     }
     let mut has_times = matches!(level.cpu, Some((CgroupVersion::V2, _)));
     if let Some(group) = &level.unified {
@@ -226,11 +232,7 @@ pub(super) fn open_limited(files: &mut GroupFiles<'_>, version: CgroupVersion, k
         }
         (_, LimitKind::Cpu) => cpu(files, version),
         (_, LimitKind::Io) => group_io::open(files, version),
-        (_, LimitKind::Pids) => {
-            files.keep_slow(files.level("pids.max", "pids.limit", "count"));
-            files.keep(files.level("pids.current", "pids.current", "count"));
-            files.keep(files.lines("pids.events", refused_forks));
-        }
+        (_, LimitKind::Pids) => pids(files),
     }
     let resource = match kind {
         LimitKind::Memory => "memory",
@@ -241,6 +243,12 @@ pub(super) fn open_limited(files: &mut GroupFiles<'_>, version: CgroupVersion, k
     let prefix = format!("{}.pressure.{resource}", files.prefix);
     let path = files.path(&format!("{resource}.pressure"));
     files.keep(pressure::file(files.root, path, prefix));
+}
+
+fn pids(files: &mut GroupFiles<'_>) {
+    files.keep_slow(files.level("pids.max", "pids.limit", "count"));
+    files.keep_slow(files.level("pids.current", "pids.current", "count"));
+    files.keep_slow(files.lines("pids.events", refused_forks));
 }
 
 fn own_memory_events(prefix: &str, key: &str) -> Vec<Column> {

@@ -239,6 +239,7 @@ mod tests {
 
     /// The rules whose findings have no actors, with the reason.
     const NO_ACTORS: &[(&str, &str)] = &[
+        ("process_limit", "the kernel counts refusals by group"),
         ("processor_stolen", "the host took the time, from all alike"),
         ("zero_pages_swapped", "inside of a finding that names them"),
         ("served_by_zram", "a card names no actor"),

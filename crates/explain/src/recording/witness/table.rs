@@ -5,7 +5,8 @@
 use super::Witness::{
     self, BlockCharges, Charges, Counted, CpuLimitsStill, Disks, Faults, GroupCpu, GroupIo,
     GroupMemory, IdleDisks, LimitedGroups, LimitedStill, MemoryLimitsStill, NoTimeLeft, Nodes,
-    ProcessIo, QueueTime, Reclaim, Requests, RunTime, Samples, Still, Switches, Who, Writeback,
+    ProcessIo, ProcessLimitsStill, QueueTime, Reclaim, Requests, RunTime, Samples, Still, Switches,
+    Who, Writeback,
 };
 
 /// What clears the suspect of one rule.
@@ -52,6 +53,7 @@ pub const TABLE: &[WitnessRow] = &[
         "out_of_memory",
         &[&[Still(&["vmstat.oom_kill"])], &[Still(&["group0.memory.events.oom_kill"])]],
     ),
+    row("process_limit", &[&[ProcessLimitsStill], &[LimitedStill("pids")]]),
     row(
         "swapping",
         &[
