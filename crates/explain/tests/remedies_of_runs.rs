@@ -236,7 +236,12 @@ fn with_disk(case: Case, reads: u64, in_flight_ms: u64) -> Case {
 
 /// With switch events from the first sample to the last.
 fn watched(case: Case) -> Case {
-    case.grew("trace.sched.run_ns", 12_000_000_000)
+    let still = ["sched.queue_ns", "sched.sleep_ns", "block_io.write_ns", "block_io.direct_ns"];
+    let others = ["sched.switches", "block_io.flush_ns", "sleep.flush_ns"];
+    let watched = still.iter().chain(&others);
+    watched
+        .fold(case, |case, name| case.grew(&format!("trace.{name}"), 0))
+        .grew("trace.sched.run_ns", 12_000_000_000)
         .grew("trace.sched.block_io_ns", 6_000_000)
         .grew("trace.block_io.read_ns", 6_000_000)
 }

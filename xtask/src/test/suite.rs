@@ -46,6 +46,7 @@ const BESIDE: &[&str] = &[
     "crates/record/tests/file_who.rs",
     "crates/record/tests/import.rs",
     "crates/record/tests/redact_property.rs",
+    "crates/terrace/tests/cleared/main.rs",
     "crates/terrace/tests/explain.rs",
     "crates/terrace/tests/explain_limits.rs",
     "crates/terrace/tests/export.rs",

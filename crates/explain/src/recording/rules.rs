@@ -415,7 +415,7 @@ pub fn judge(run: &RunView) -> Explanation {
     });
     let mut unseen: Vec<Unseen> = not_judged.collect();
     let cleared = cleared.into_iter().filter_map(|(rule, number)| {
-        let watched = witness::watched(run, rule.id);
+        let watched = witness::watched(run, rule.id, Some(&number));
         watched.map(|watched| watched.clear(rule, number)).map_err(|one| unseen.push(*one)).ok()
     });
     let excluded = cleared.collect();

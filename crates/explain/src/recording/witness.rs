@@ -1,9 +1,9 @@
 //! Which witness clears a suspect, and whether it watched.
 //!
 //! A suspect is not to blame only if what would have shown it watched from the start to the end
-//! of the span that is judged. [`TABLE`] names the witnesses of each rule; [`watched`] looks at
-//! them and alone makes [`Watched`], without which no suspect is cleared. A rule without a row
-//! can find a cause and clears nothing.
+//! of the span that is judged, and so did the series of the number that clears it. [`TABLE`] names
+//! the witnesses of each rule; [`watched`] looks at them and alone makes [`Watched`], without which
+//! no suspect is cleared. A rule without a row can find a cause and clears nothing.
 
 mod command;
 mod span;
@@ -94,17 +94,19 @@ impl Watched {
 }
 
 /// Looks whether the witnesses of this suspect watched: all of the first alternative of its row
-/// that has them all. Else what the first alternative lacks.
+/// that has them all, and the series of `number`, by which it would be cleared. Else what the first
+/// alternative lacks.
 ///
 /// # Errors
 /// What was not watched, and the command that would watch it.
-pub fn watched(run: &RunView, id: &str) -> Result<Watched, Box<Unseen>> {
+pub fn watched(run: &RunView, id: &str, number: Option<&Evidence>) -> Result<Watched, Box<Unseen>> {
     let unseen = |missing: Missing| {
         Box::new(Unseen { what: id.to_owned(), why: missing.why, remedy: missing.remedy })
     };
     let Some(row) = TABLE.iter().find(|row| row.id == id) else {
         return Err(unseen(Missing::new("nothing is known that would clear it")));
     };
+    number.map_or(Ok(()), |number| span::number(run, number)).map_err(unseen)?;
     let mut first_missing = None;
     for by in row.by.iter().filter(|by| by.iter().all(|witness| witness.applies(run))) {
         match by.iter().try_for_each(|witness| witness.check(run)) {
@@ -172,11 +174,11 @@ impl Witness {
     /// Whether it watched from the start to the end.
     fn check(self, run: &RunView) -> Result<(), Missing> {
         match self {
-            Self::Switches => span::events(run, "sched", "trace.sched.run_ns"),
-            Self::Requests => span::events(run, "block", block_sum(run)),
-            Self::Reclaim => span::events(run, "vmscan", "trace.vmscan.direct_reclaims"),
-            Self::Writeback => span::events(run, "writeback", "trace.writeback.dirty_waits"),
-            Self::Samples => span::events(run, "cpu", "trace.cpu.samples"),
+            Self::Switches => switches(run),
+            Self::Requests => span::events(run, "block", &[block_sum(run)]),
+            Self::Reclaim => span::events(run, "vmscan", &["trace.vmscan.direct_reclaims"]),
+            Self::Writeback => span::events(run, "writeback", &["trace.writeback.dirty_waits"]),
+            Self::Samples => span::events(run, "cpu", &["trace.cpu.samples"]),
             Self::Charges => charges(run),
             Self::BlockCharges => block_charges(run),
             Self::RunTime => time(run, &RUN_TIMES),
@@ -192,7 +194,7 @@ impl Witness {
             Self::Who => span::source(run, "who"),
             Self::Disks => span::any(run, "disk.", ""),
             Self::IdleDisks => idle_disks(run),
-            Self::Nodes => span::any(run, "numa.node", ".other_node"),
+            Self::Nodes => nodes(run),
             Self::Counted(names) => span::counted(run, names),
             Self::Still(names) => span::still(run, names),
             Self::MemoryLimitsStill => limits_still(run, "memory", &MEMORY_HITS),
@@ -200,6 +202,31 @@ impl Witness {
             Self::ProcessLimitsStill => limits_still(run, "pids", &["refused"]),
         }
     }
+}
+
+/// What switches say of each thread: it ran, was ready, waited for block I/O, or slept; and how
+/// often it was switched.
+const SWITCH_SUMS: [&str; 5] = [
+    "trace.sched.run_ns",
+    "trace.sched.queue_ns",
+    "trace.sched.block_io_ns",
+    "trace.sched.sleep_ns",
+    "trace.sched.switches",
+];
+
+/// What it waited for, by its stack; a recording has none of these or all.
+const WAIT_SUMS: [&str; 5] = [
+    "trace.block_io.read_ns",
+    "trace.block_io.write_ns",
+    "trace.block_io.direct_ns",
+    "trace.block_io.flush_ns",
+    "trace.sleep.flush_ns",
+];
+
+fn switches(run: &RunView) -> Result<(), Missing> {
+    span::events(run, "sched", &SWITCH_SUMS)?;
+    let has_stacks = WAIT_SUMS.iter().any(|name| run.series(name).is_some());
+    if has_stacks { span::counted(run, &WAIT_SUMS) } else { Ok(()) }
 }
 
 /// A sum of all requests: recordings of before had none of those that were issued.
@@ -240,6 +267,10 @@ fn time(run: &RunView, names: &[&'static str]) -> Result<(), Missing> {
     }
     if run.is_machine() && names == QUEUE_TIMES {
         return span::counted(run, &["schedstat.queue_ns"]);
+    }
+    if names == QUEUE_TIMES && run.series(SWITCH_SUMS[0]).is_some() {
+        // The bar is by events then, and has no queue without their sum of it.
+        span::whole(run, SWITCH_SUMS[1])?;
     }
     if reported(run).is_ok() {
         return Ok(());
@@ -336,6 +367,15 @@ fn idle_disks(run: &RunView) -> Result<(), Missing> {
         Some(most) if !run.hurts(most) => Ok(()),
         _ => Err(Missing::with_events(run, "the disks were busy", "sched")),
     }
+}
+
+/// Pages of other nodes, of each node that was read.
+fn nodes(run: &RunView) -> Result<(), Missing> {
+    span::any(run, "numa.node", ".other_node")?;
+    let names = run.names_between("numa.node", "").into_iter();
+    let mut roots: Vec<&str> = names.filter_map(|name| Some(name.rsplit_once('.')?.0)).collect();
+    roots.dedup();
+    roots.iter().try_for_each(|root| span::whole(run, &format!("{root}.other_node")))
 }
 
 /// The subject's own I/O; of processes of other users it can be read with a right only.

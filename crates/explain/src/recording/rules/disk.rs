@@ -55,7 +55,7 @@ pub(super) fn verdict(run: &RunView, findings: &[Cause]) -> Option<DiskVerdict> 
     let is_waited_for = waited_ns.is_some_and(|ns| run.hurts(ns));
     let is_involved = is_waited_for || (waited_ns.is_none() && is_used);
     if !is_involved {
-        let is_watched = witness::watched(run, "reads_from_device").is_ok();
+        let is_watched = witness::watched(run, "reads_from_device", None).is_ok();
         let (state, answer) = if is_watched {
             (DiskState::NotInvolved, "Not the disk")
         } else {

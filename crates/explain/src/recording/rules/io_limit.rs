@@ -69,6 +69,9 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         limits(run, &format!("group{level}"), &group, |is_write| waited(run, is_write))
     };
     let all: Vec<Limited> = (0..MOST_LEVELS).flat_map(of_level).collect();
+    if let Some(limit) = unjudged_limit(run) {
+        return Err(format!("what went through at {limit} was not recorded").into());
+    }
     let Some(worst) = nearest(&all) else {
         return clear(Some(Evidence::new("limits", 0.0, "count", "io.max")));
     };
@@ -174,6 +177,20 @@ fn limits<'a>(
         })
     });
     limits.filter(|limited| limited.limit > 0.0).collect()
+}
+
+/// A limit of the subject's groups beside which nothing says what went through.
+fn unjudged_limit<'a>(run: &RunView<'a>) -> Option<&'a str> {
+    let names = run.starting_with("group").map(|series| series.schema.name.as_str());
+    let traffic = |name: &str| {
+        let (end, of, _) = KINDS.iter().find(|(end, _, _)| name.ends_with(end))?;
+        Some(format!("{}{of}", name.strip_suffix(end)?))
+    };
+    let mut unjudged = names.filter(|name| {
+        let is_set = run.latest(name).is_some_and(|limit| limit > 0);
+        is_set && traffic(name).is_some_and(|traffic| run.growth(&traffic).is_none())
+    });
+    unjudged.next()
 }
 
 /// What went through in a second, from the first sample that saw something to the last.

@@ -3,7 +3,9 @@
 
 use super::command::watching_command;
 use crate::recording::rules::RunView;
+use crate::recording::view::begins_at_zero;
 use crate::wording::count;
+use model::Evidence;
 use model::recording::{Series, SourceState};
 
 /// Samples may begin so much later than the span, and end so much earlier: as a part of it.
@@ -74,16 +76,58 @@ pub fn whole(run: &RunView, name: &str) -> Result<(), Missing> {
     hole(run, series).map_or(Ok(()), |what| Err(Missing::new(format!("{name} {what}"))))
 }
 
-fn hole(run: &RunView, series: &Series) -> Option<&'static str> {
-    let (first, last) = run.samples();
-    if series.at(first).is_none() {
-        return Some("began after the start");
+/// Whether the series that a number was computed from watched all the time. One that the
+/// recorder begins when it first counts something may appear late.
+pub fn number(run: &RunView, number: &Evidence) -> Result<(), Missing> {
+    let named = match number.series.as_slice() {
+        [] => std::slice::from_ref(&number.name),
+        series => series,
+    };
+    let mut recorded = named.iter().filter_map(|name| run.series(name)).peekable();
+    if let Some(name) = named.iter().find(|name| is_name_of_series(name))
+        && recorded.peek().is_none()
+    {
+        return Err(Missing::new(format!("{name} was not recorded")));
     }
+    for series in recorded {
+        let name = &series.schema.name;
+        family(name).map_or(Ok(()), |family| followed(run, family))?;
+        let may_be_late = begins_at_zero(name);
+        let missing = if may_be_late { hole_after_start(run, series) } else { hole(run, series) };
+        if let Some(what) = missing {
+            return Err(Missing::new(format!("{name} {what}")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a number's name is that of a series: `tree.run_ns`, not `waited for reads`.
+fn is_name_of_series(name: &str) -> bool {
+    name.contains('.') && !name.contains([' ', '/'])
+}
+
+/// Of a series that begins late.
+const BEGAN_LATE: &str = "began after the start";
+
+fn hole(run: &RunView, series: &Series) -> Option<&'static str> {
+    let (first, _) = run.samples();
+    if series.at(first).is_none() { Some(BEGAN_LATE) } else { hole_after_start(run, series) }
+}
+
+/// A hole after the first value.
+fn hole_after_start(run: &RunView, series: &Series) -> Option<&'static str> {
+    let (first, last) = run.samples();
     if series.at(last).is_none() {
         return Some("ended before the end");
     }
+    let mut has_begun = series.at(first).is_some();
     let mut changes = series.within(first, last);
-    changes.any(|step| step.value.is_none()).then_some("has a hole")
+    let has_hole = changes.any(|step| {
+        let is_hole = has_begun && step.value.is_none();
+        has_begun |= step.value.is_some();
+        is_hole
+    });
+    has_hole.then_some("has a hole")
 }
 
 /// Whether all these counters watched.
@@ -126,9 +170,15 @@ pub fn source_if_asked(run: &RunView, name: &str) -> Result<(), Missing> {
     }
 }
 
-/// Whether events of a family were followed all the time and none was lost; `base` is a sum of
-/// theirs that is known from the first sample on.
-pub fn events(run: &RunView, family: &str, base: &str) -> Result<(), Missing> {
+/// Whether events of a family were followed all the time and none was lost; `base` are sums of
+/// theirs that are known from the first sample on.
+pub fn events(run: &RunView, family: &str, base: &[&str]) -> Result<(), Missing> {
+    followed(run, family)?;
+    counted(run, base)
+}
+
+/// Whether events of a family were followed all the time and none was lost.
+fn followed(run: &RunView, family: &str) -> Result<(), Missing> {
     let mut spans = run.recording().spans.iter();
     let stop = spans.find(|span| span.kind == "events_stopped");
     match (stop, run.facts().sight(&format!("events.{family}"))) {
@@ -156,5 +206,13 @@ pub fn events(run: &RunView, family: &str, base: &str) -> Result<(), Missing> {
         let why = format!("{} kernel events were lost", count(lost));
         return Err(Missing::with_events(run, why, family));
     }
-    whole(run, base)
+    Ok(())
+}
+
+/// The family of events that a series sums. Waits are seen by switches.
+fn family(name: &str) -> Option<&str> {
+    match name.strip_prefix("trace.")?.split_once('.')?.0 {
+        "block_io" | "sleep" => Some("sched"),
+        family => Some(family),
+    }
 }

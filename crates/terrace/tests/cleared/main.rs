@@ -1,0 +1,6 @@
+//! No suspect is cleared by what did not watch: over the kept recordings with each of their sources
+//! taken away or cut.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod damaged;
