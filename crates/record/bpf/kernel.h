@@ -19,7 +19,8 @@ enum {	/* bits of a task's state */
 	TASK_DEAD = 0x80,
 	TASK_WAKING = 0x200,
 	TASK_NEW = 0x800,
-	ASLEEP = 0xff & ~TASK_DEAD,
+	TASK_FROZEN = 0x8000,	/* of a group that is paused; such a thread never waits for a processor */
+	ASLEEP = (0xff & ~TASK_DEAD) | TASK_FROZEN,
 };
 
 KERNEL_STRUCT kuid_t { u32 val; };

@@ -85,6 +85,43 @@ INLINE u32 guess_wait(struct thread *thread, bool is_block)
 	return last ? last : is_block ? block_unknown : sleep_unknown;
 }
 
+/* The time of waits at a stack that is not understood yet; it is moved once it is. */
+INLINE void add_new(u32 id, u64 ticks)
+{
+	u64 *known = map_lookup(&stack_ticks, &id);
+	if (known)
+		ADD(*known, ticks);
+}
+
+/* Keeps what a thread waited for, for its next waits. */
+INLINE void keep_state(struct thread *thread, bool is_block, u32 state)
+{
+	if (is_block)
+		thread->last_block = state;
+	else
+		thread->last_sleep = state;
+}
+
+/*
+ * A short wait that is not looked at, of a thread whose first stack is new: it counts as that one,
+ * whatever that will turn out to be.
+ */
+INLINE void name_as_new(struct thread *thread, struct sums *own, u32 guess, u64 ticks)
+{
+	bool block = is_block(guess);
+	u32 *new = block ? &thread->new_block : &thread->new_sleep;
+	if (!*new || guess != (block ? block_unknown : sleep_unknown))
+		return;
+	u32 state = state_of_stack(*new - 1);
+	if (state == NO_STATE) {
+		add_new(*new - 1, ticks);
+		return;
+	}
+	*new = 0;
+	keep_state(thread, block, state);
+	move_ticks(own, guess, state, ticks);
+}
+
 /*
  * Corrects the class of a wait that is over: `guess` was what the last wait of the thread was.
  */
@@ -94,23 +131,29 @@ INLINE void name_wait(struct task_struct *task, struct thread *thread, struct su
 	bool block = is_block(guess);
 	if (ticks < long_wait_ticks && thread->short_waits++ % LOOK_EVERY) {
 		own->counts[SAMPLED_TICKS] += ticks;
+		name_as_new(thread, own, guess, ticks);
 		return;
 	}
 	struct scratch *scratch = scratch_for(SCRATCH_EVENTS);
 	if (!scratch)
 		return;
 	u32 id = stack_of(task, block, scratch);
+	/* One that is woken while it still leaves its processor has none: not looked at. */
+	if (id == NO_STACK && ticks < long_wait_ticks) {
+		own->counts[SAMPLED_TICKS] += ticks;
+		return;
+	}
 	u32 unknown = block ? block_unknown : sleep_unknown;
 	u32 state = id == NO_STACK ? unknown : state_of_stack(id);
 	if (state == NO_STATE) {
-		u64 *pending = map_lookup(&stack_ticks, &id);
-		if (pending)
-			ADD(*pending, ticks);
+		add_new(id, ticks);
+		if (block)
+			thread->new_block = id + 1;
+		else
+			thread->new_sleep = id + 1;
 		state = unknown;
-	} else if (block) {
-		thread->last_block = state;
-	} else {
-		thread->last_sleep = state;
+	} else if (id != NO_STACK) {
+		keep_state(thread, block, state);
 	}
 	move_ticks(own, guess, state, ticks);
 }

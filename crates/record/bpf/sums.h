@@ -93,6 +93,7 @@ struct thread {
 	u64 reported_at;
 	u32 short_waits, is_reporting;
 	u8 last_block, last_sleep;
+	u32 new_block, new_sleep;	/* numbers of stacks that were not understood yet, and 1 */
 	u64 kept[FIGURES];
 	u64 reported[FIGURES];
 };

@@ -227,7 +227,6 @@ impl Tracer {
     /// waits for the end of its second: the first and the last sample.
     pub fn read(&mut self, now_ns: u64, all: bool, registry: &mut Registry, row: &mut Row) {
         let faults = self.faults.sum();
-        let none = cpu::CpuSums::default();
         let sums = match &mut self.source {
             Source::InKernel(programs) => {
                 programs.advance(now_ns, all);
@@ -239,7 +238,7 @@ impl Tracer {
                     threads: rings.threads(),
                     requests: rings.requests(),
                     reclaim: rings.reclaim(),
-                    cpu: &none,
+                    cpu: rings.cpu(),
                     events: rings.events,
                     lost: rings.lost,
                     stopped: rings.stopped,
@@ -339,10 +338,9 @@ impl Tracer {
             sights.insert(Family::Faults.sight().to_owned(), sight.clone());
         }
         if let (SourceState::Closed { .. }, Source::Ring(_)) = (&self.in_kernel, &self.source) {
-            for family in [Family::Cpu, Family::Who] {
-                if let Some(sight) = sights.get_mut(family.sight()) {
-                    sight.clone_from(&self.in_kernel);
-                }
+            // Rings name no process.
+            if let Some(sight) = sights.get_mut(Family::Who.sight()) {
+                sight.clone_from(&self.in_kernel);
             }
         }
         sights.insert(IN_KERNEL.to_owned(), self.in_kernel.clone());

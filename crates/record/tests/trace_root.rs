@@ -47,6 +47,7 @@ fn child() {
         "reclaim" => fill_cache(Path::new(&file)),
         "fork" => fork(),
         "fault" => touch(),
+        "busy" => stay_busy(),
         other => panic!("what is {other}?"),
     }
     say("done");
@@ -166,6 +167,25 @@ fn touch() {
         page[0] = 1;
     }
     std::hint::black_box(&memory);
+}
+
+/// Touches memory that was never touched, for a second of the processor's time.
+fn stay_busy() {
+    let ticks = || {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let fields: Vec<u64> = stat.rsplit_once(')').unwrap().1.split(' ').map(number).collect();
+        fields[12] + fields[13]
+    };
+    let end = ticks() + 100;
+    while ticks() < end {
+        let pages = sys::memory::Pages::Base;
+        let mut memory = sys::memory::Mapping::anonymous(8 << 20, pages).unwrap();
+        memory.as_mut_slice().chunks_mut(4096).for_each(|page| page[0] = 1);
+    }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().unwrap_or(0)
 }
 
 /// A child of this binary that does `task`; killed when it goes out of scope.
@@ -592,6 +612,56 @@ fn faults_of_the_subject_are_counted() {
         };
         // 8 MiB touched: with huge pages of 2 MiB at least 3 faults, else 2,048.
         assert!(traced.get("trace.faults.user") >= 3);
+    });
+}
+
+/// A small control group has no room for programs, and its samples are missed most.
+#[test]
+fn processors_are_sampled_while_they_run_the_subject() {
+    in_both_ways(|| {
+        let families = [Family::Sched, Family::Cpu];
+        let Some((_subject, traced)) = traced("busy", Path::new(""), &families) else {
+            return;
+        };
+        let samples = traced.get("trace.cpu.samples");
+        let sampled_ns = samples * traced.get("trace.cpu.period_ns");
+        let run_ns = traced.get("trace.sched.run_ns");
+        let apart = sampled_ns.abs_diff(run_ns) as f64 / run_ns as f64;
+        assert!(apart < 0.25, "{samples} samples for {run_ns} ns");
+        let touches = traced.get("trace.cpu.in.fault_first_touch");
+        assert!(touches * 5 > samples, "{touches} of {samples} samples in first touches");
+        let user = traced.get("trace.cpu.in.user");
+        assert!(user > 0 && user < samples, "{user} of {samples} samples in user code");
+    });
+}
+
+/// Regression: threads of a paused container were counted as waiting for a processor.
+#[test]
+fn a_frozen_thread_does_not_wait_for_a_processor() {
+    in_both_ways(|| {
+        let group = match testkit::Cgroup::v1_freezer() {
+            Ok(group) => group,
+            Err(need) => return testkit::skip(need),
+        };
+        let mut command = group.command("sh");
+        let endless = command.args(["-c", "while :; do :; done"]);
+        let busy = Killed(group.spawn(endless).unwrap());
+        let set = |state: &str| std::fs::write(group.path().join("freezer.state"), state).unwrap();
+        let read = || std::fs::read_to_string(group.path().join("freezer.state")).unwrap();
+        set("FROZEN");
+        while read().trim() != "FROZEN" {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let traced = Traced::open(&[Family::Sched], &[busy.0.id()]);
+        std::thread::sleep(Duration::from_millis(300));
+        let whole = traced.map(|mut traced| (traced.read(), traced));
+        // One that is frozen cannot be killed.
+        set("THAWED");
+        let Some((true, traced)) = whole else {
+            return;
+        };
+        let active_ns = traced.sum("sched", &["run", "queue"]);
+        assert!(traced.get("trace.sched.sleep_ns") > 10 * active_ns, "{active_ns} ns");
     });
 }
 

@@ -43,8 +43,8 @@ pub enum EventSource {
     Notices,
     /// Page faults, to be counted.
     PageFaults,
-    /// A tick of a processor's clock each so many ns, while it is not idle; for
-    /// [`Event::run`].
+    /// A tick of a processor's clock each so many ns, while it is not idle: a sample with its
+    /// stack if that has frames, else for [`Event::run`].
     ProcessorClock(u64),
     /// The tracepoint of this number, each passing a sample with its raw data.
     Tracepoint(u64),
@@ -145,7 +145,8 @@ impl RawAttributes {
         // A program takes the stack itself.
         set(attributes.stack_frames == 0 && !is_clock, flag::NO_KERNEL_STACK);
         set(is_clock, flag::EXCLUDE_IDLE);
-        let counted = is_clock || attributes.source == EventSource::PageFaults;
+        let counted = attributes.source == EventSource::PageFaults
+            || (is_clock && attributes.stack_frames == 0);
         set(!counted, flag::SAMPLE_ID_ALL);
         Self {
             kind,

@@ -62,6 +62,14 @@ impl Cgroup {
         Self::v1("blkio", &[("blkio.throttle.write_bps_device", limit)])
     }
 
+    /// A group whose members stand still while `freezer.state` in it holds `FROZEN`.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn v1_freezer() -> Result<Self, String> {
+        Self::v1("freezer", &[])
+    }
+
     /// A group of version 2 without a controller, which still counts CPU time and pressure.
     ///
     /// # Errors

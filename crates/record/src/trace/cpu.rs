@@ -8,6 +8,7 @@ use super::columns::{ColumnId, SOURCE, counter, set};
 use super::reducer::{Reducer, TraceSums};
 use crate::registry::{Registry, Row};
 use functions::ProcessorFunctions;
+pub use functions::Seen;
 use model::recording::{CallPurpose, CallShare, SampledPart, SeriesKind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,34 @@ const CALLS_MAX: usize = 64;
 
 /// The origins and the classes have series of their own.
 const PARTS: usize = SampledPart::ORIGINS + SampledPart::CLASSES;
+
+/// Samples a second of one processor, most first: in step with nothing that people choose.
+const RATES: [u64; 4] = [397, 199, 97, 49];
+/// The most samples a second of all processors of a command. Picked: at 3 us each a quarter of a
+/// percent of a core, and a tenth of a second on a processor has 40.
+const OF_COMMAND: u64 = 800;
+/// The same of a whole machine, which may be recorded for days.
+const OF_MACHINE: u64 = 200;
+
+/// The time that one sample stands for: where processors are few, each is looked at more often.
+pub fn sample_period_ns(is_machine: bool, processors: usize) -> u64 {
+    let most = if is_machine { OF_MACHINE } else { OF_COMMAND };
+    let each = most / u64::try_from(processors.max(1)).unwrap_or(u64::MAX);
+    let [.., least] = RATES;
+    let rate = RATES.into_iter().find(|rate| *rate <= each).unwrap_or(least);
+    1_000_000_000 / rate
+}
+
+/// Reads the functions of the kernel, which takes a while.
+pub fn prepare() {
+    ProcessorFunctions::of_kernel();
+}
+
+/// What a sample says: the kernel's frames from the innermost outwards, none in user code.
+pub fn judge(is_kernel_thread: bool, frames: impl Iterator<Item = u64>) -> Seen {
+    // Without [`prepare`] a command that is short is spared it.
+    ProcessorFunctions::of_kernel().judge(is_kernel_thread, frames)
+}
 
 /// Samples so far.
 #[derive(Debug, Default)]
@@ -26,7 +55,6 @@ pub struct CpuSums {
     calls: BTreeMap<&'static str, u64>,
     /// Of calls to read and to write.
     shares: BTreeMap<(&'static str, &'static str), u64>,
-    functions: Option<&'static ProcessorFunctions>,
 }
 
 /// The parts that one sample counts in.
@@ -51,16 +79,8 @@ impl CpuSums {
         Self { period_ns, ..Self::default() }
     }
 
-    /// Takes a sample: the kernel's frames from the innermost outwards, none in user code. Returns
-    /// what it counts in.
-    pub fn take(
-        &mut self,
-        is_kernel_thread: bool,
-        frames: impl Iterator<Item = u64>,
-    ) -> SampleParts {
-        // Reading them takes a while, so a command that is short is spared it.
-        let functions = self.functions.get_or_insert_with(ProcessorFunctions::of_kernel);
-        let seen = functions.judge(is_kernel_thread, frames);
+    /// Takes a sample. Returns what it counts in.
+    pub fn take(&mut self, seen: Seen) -> SampleParts {
         self.samples += 1;
         if let Some(call) = seen.call
             && (self.calls.len() < CALLS_MAX || self.calls.contains_key(call))
@@ -136,5 +156,20 @@ impl Reducer for CpuSeries {
                 .or_insert_with(|| counter(registry, &name(), "count"));
             set(row, *column, *count);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample_period_ns;
+
+    #[test]
+    fn few_processors_are_looked_at_more_often() {
+        let rate =
+            |is_machine, processors| 1_000_000_000 / sample_period_ns(is_machine, processors);
+        let of_command = [1, 2, 4, 8, 64].map(|processors| rate(false, processors));
+        assert_eq!(of_command, [397, 397, 199, 97, 49]);
+        assert_eq!([1, 2, 4, 64].map(|processors| rate(true, processors)), [199, 97, 49, 49]);
+        assert_eq!(rate(true, 0), 199, "a machine whose processors are not listed has one");
     }
 }

@@ -4,6 +4,7 @@
 //! sample's own are those of this process.
 
 use super::block::direction;
+use super::cpu;
 use super::event::{BlockRequest, Event, EventKind, Leave};
 use super::stack::FunctionTable;
 use sys::perf::Sample;
@@ -30,15 +31,39 @@ pub enum Point {
 /// How to read the samples of one tracepoint.
 #[derive(Clone, Debug)]
 pub enum Decoder {
-    Switch { thread: Field, state: Field, next: Field },
-    Wakeup { thread: Field },
-    Issue { request: RequestFields, bytes: Field },
-    Complete { request: RequestFields, sectors: Field },
-    Requeue { request: RequestFields },
-    Reclaim { begins: bool },
-    Compaction { begins: bool },
-    Throttled { delay_us: Field },
-    DirtyPages { pause_ms: Field },
+    Switch {
+        thread: Field,
+        state: Field,
+        next: Field,
+    },
+    Wakeup {
+        thread: Field,
+    },
+    Issue {
+        request: RequestFields,
+        bytes: Field,
+    },
+    Complete {
+        request: RequestFields,
+        sectors: Field,
+    },
+    Requeue {
+        request: RequestFields,
+    },
+    Reclaim {
+        begins: bool,
+    },
+    Compaction {
+        begins: bool,
+    },
+    Throttled {
+        delay_us: Field,
+    },
+    DirtyPages {
+        pause_ms: Field,
+    },
+    /// A tick of a processor's clock, with the stack.
+    Clock,
 }
 
 /// Where a request is named.
@@ -133,6 +158,9 @@ impl Decoder {
                 process,
                 pause_ns: positive(pause_ms.number(raw)?)?.checked_mul(1_000_000)?,
             },
+            Decoder::Clock => {
+                EventKind::Sampled { process, seen: cpu::judge(false, sample.stack()) }
+            }
         };
         Some(Event { time_ns: sample.time_ns, what })
     }

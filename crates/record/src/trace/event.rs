@@ -3,6 +3,8 @@
 //!
 //! Stacks are reduced to a [`State`] at once, so that nothing of variable size is kept.
 
+use super::cpu::Seen;
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -209,6 +211,8 @@ pub enum EventKind {
     Complete { request: BlockRequest, bytes: u32 },
     /// The device sent it back.
     Requeue { request: BlockRequest },
+    /// A processor was looked at that ran this process.
+    Sampled { process: u32, seen: Seen },
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod totals;
 mod who;
 
 use super::block::RequestTotals;
-use super::cpu::CpuSums;
+use super::cpu::{self, CpuSums, sample_period_ns};
 use super::reducer::TraceSums;
 use super::sources::online;
 use super::stack::FunctionTable;
@@ -45,8 +45,6 @@ use sys::process::{Capability, has_capability};
 use totals::BeforeWalk;
 use who::Processes;
 
-/// A sample of each processor stands for so long: 49 a second, in step with nothing.
-const CPU_PERIOD_NS: u64 = 20_408_163;
 /// A processor that keeps running one thread asks it so often what it used.
 const USE_PERIOD_NS: u64 = 97_000_000;
 /// The walk over the tasks may take so much of the time: a hundredth, or where the class of each
@@ -173,8 +171,9 @@ impl InKernel {
             sights.insert(*family, attach_family(&mut programs, *family, &mut lost));
         }
         let mut clocks = Vec::new();
+        let period_ns = sample_period_ns(subject.is_none(), online().len());
         if let Some(sight) = sights.get_mut(&Family::Cpu) {
-            match start_clocks(&mut programs, &SAMPLES, CPU_PERIOD_NS) {
+            match start_clocks(&mut programs, &SAMPLES, period_ns) {
                 Ok(started) => clocks = started,
                 Err(error) => *sight = sources::closed(&error),
             }
@@ -200,7 +199,7 @@ impl InKernel {
             sums: Sums::new(epoch_ns),
             requests: RequestTotals::default(),
             stacks: Stacks::default(),
-            cpu: CpuSums::new(CPU_PERIOD_NS),
+            cpu: CpuSums::new(period_ns),
             processes: names_processes.then(Processes::default),
             files: Files::default(),
             samples: Samples::default(),
@@ -284,7 +283,7 @@ impl InKernel {
 
     /// Takes what the programs reported at once.
     fn take_news(&mut self) {
-        let Self { maps, processes, stacks, cpu, table, caller_ns, samples, .. } = self;
+        let Self { maps, processes, stacks, cpu: sums, table, caller_ns, samples, .. } = self;
         maps.news.drain(|record| match objects::news(record) {
             Some(News::Used(thread)) => {
                 if let Some(processes) = processes {
@@ -295,7 +294,7 @@ impl InKernel {
                 stacks.meet(id, table.classify_wait(is_block, frames));
             }
             Some(News::Cpu { of, frames }) => {
-                let parts = cpu.take(of.is_kernel_thread, frames);
+                let parts = sums.take(cpu::judge(of.is_kernel_thread, frames));
                 if processes.is_some() {
                     samples.take(of, parts);
                 }

@@ -11,6 +11,7 @@
 
 use super::block::{RequestTotals, Requests};
 use super::block_series::block_bytes;
+use super::cpu::{self, CpuSums, sample_period_ns};
 use super::event::{Event, EventKind};
 use super::reclaim::{ReclaimEvents, ReclaimSums};
 use super::sources::{self, EventSources};
@@ -55,6 +56,7 @@ pub struct RingTracer {
     threads: Threads,
     requests: Requests,
     reclaim: ReclaimEvents,
+    cpu: CpuSums,
     /// What was reported and has not been applied yet, in order.
     pending: Vec<Event>,
     /// Whether all threads are looked up at the next read.
@@ -83,7 +85,12 @@ impl RingTracer {
         subject: Option<&HashSet<u32>>,
         table: &'static FunctionTable,
     ) -> Self {
-        let (sources, sights) = open_sources(families);
+        if families.contains(&Family::Cpu) && super::is_root() {
+            // The first samples come before the subject begins, which would wait meanwhile.
+            cpu::prepare();
+        }
+        let period_ns = sample_period_ns(subject.is_none(), sources::online().len());
+        let (sources, sights) = open_sources(families, period_ns);
         let mut tracer = Self {
             sources: Some(sources),
             sights,
@@ -91,6 +98,7 @@ impl RingTracer {
             threads: Threads::new(subject.is_none()),
             requests: Requests::new(block_bytes),
             reclaim: ReclaimEvents::default(),
+            cpu: CpuSums::new(period_ns),
             pending: Vec::new(),
             resync: false,
             opened_ns: 0,
@@ -143,6 +151,11 @@ impl RingTracer {
         self.reclaim.sums()
     }
 
+    /// Samples of the processors while they ran the subject.
+    pub fn cpu(&self) -> &CpuSums {
+        &self.cpu
+    }
+
     /// Applies everything that was reported until now.
     pub fn advance(&mut self, caller_ns: u64) {
         if self.stopped {
@@ -167,6 +180,11 @@ impl RingTracer {
             if event.time_ns >= self.opened_ns {
                 self.requests.take(&event);
                 self.reclaim.take(&event, &self.threads);
+                if let EventKind::Sampled { process, seen } = event.what
+                    && self.threads.includes(process)
+                {
+                    self.cpu.take(seen);
+                }
             }
         }
         self.pending = pending;
@@ -238,7 +256,10 @@ impl Drop for RingTracer {
     }
 }
 
-fn open_sources(families: &BTreeSet<Family>) -> (EventSources, BTreeMap<Family, SourceState>) {
+fn open_sources(
+    families: &BTreeSet<Family>,
+    period_ns: u64,
+) -> (EventSources, BTreeMap<Family, SourceState>) {
     let closed = |sight: &SourceState| {
         let all = families.iter().map(|family| (*family, sight.clone()));
         (EventSources::default(), all.collect())
@@ -249,5 +270,5 @@ fn open_sources(families: &BTreeSet<Family>) -> (EventSources, BTreeMap<Family, 
     if !super::is_first_namespace() {
         return closed(&super::other_numbers());
     }
-    EventSources::open(families)
+    EventSources::open(families, period_ns)
 }

@@ -57,7 +57,7 @@ fn wanted(family: Family) -> &'static [Wanted] {
         Family::Block => BLOCK,
         Family::Vmscan => VMSCAN,
         Family::Writeback => WRITEBACK,
-        // Counted by the kernel itself, or only there.
+        // Counted by the kernel itself, by its clock, or only there.
         Family::Faults | Family::Cpu | Family::Who => &[],
     }
 }
@@ -82,20 +82,24 @@ pub struct Drained {
     pub lost: u64,
 }
 
-/// A tracepoint that can be opened.
+/// A kind of samples that can be opened.
 struct Described {
-    id: u64,
+    source: EventSource,
     decoder: Decoder,
 }
 
 impl EventSources {
-    /// Opens and starts the families; which of them are open, and what is to be said of each.
-    pub fn open(families: &BTreeSet<Family>) -> (Self, BTreeMap<Family, SourceState>) {
+    /// Opens and starts the families; which of them are open, and what is to be said of each. A
+    /// processor is looked at each `period_ns`.
+    pub fn open(
+        families: &BTreeSet<Family>,
+        period_ns: u64,
+    ) -> (Self, BTreeMap<Family, SourceState>) {
         let mut sources = Self::default();
         let mut sights = BTreeMap::new();
         let mut described = Vec::new();
         for family in families {
-            match describe(*family) {
+            match describe(*family, period_ns) {
                 Ok(points) => {
                     described.extend(points);
                     sights.insert(*family, SourceState::Open);
@@ -132,7 +136,7 @@ impl EventSources {
             self.events.push(leader);
             for point in points {
                 for (condition, stack_frames) in variants(&point.decoder) {
-                    let mut attributes = Attributes::new(EventSource::Tracepoint(point.id));
+                    let mut attributes = Attributes::new(point.source);
                     attributes.stack_frames = *stack_frames;
                     let event = perf::Event::on_processor(&attributes, processor)?;
                     if let Some(condition) = condition {
@@ -191,6 +195,7 @@ fn variants(decoder: &Decoder) -> &'static [(Option<&'static CStr>, u16)] {
         &[(Some(c"prev_state & 255"), STACK_FRAMES), (Some(c"!(prev_state & 255)"), 0)];
     match decoder {
         Decoder::Switch { .. } => SWITCH,
+        Decoder::Clock => &[(None, STACK_FRAMES)],
         _ => &[(None, 0)],
     }
 }
@@ -235,9 +240,13 @@ fn event(
     Some(Event { time_ns, what })
 }
 
-/// Finds the tracepoints of a family.
-fn describe(family: Family) -> sys::Result<Vec<Described>> {
+/// Finds the tracepoints of a family, or the clock.
+fn describe(family: Family, period_ns: u64) -> sys::Result<Vec<Described>> {
     let mut found = Vec::new();
+    if family == Family::Cpu {
+        let source = EventSource::ProcessorClock(period_ns);
+        found.push(Described { source, decoder: Decoder::Clock });
+    }
     if wanted(family).is_empty() {
         return Ok(found);
     }
@@ -251,8 +260,8 @@ fn describe(family: Family) -> sys::Result<Vec<Described>> {
                 );
                 sys::Error::new("make use of the tracepoint", changed).at(name)
             })?;
-            let id = tracepoint.id;
-            Ok(Described { id, decoder })
+            let source = EventSource::Tracepoint(tracepoint.id);
+            Ok(Described { source, decoder })
         });
         match described {
             Ok(described) => found.push(described),

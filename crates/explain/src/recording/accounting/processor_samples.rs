@@ -1,5 +1,5 @@
-//! Where processor time went, by samples: 49 times a second each processor that runs the subject
-//! is looked at, and the kernel sums what it was doing (`trace.cpu.*`).
+//! Where processor time went, by samples: 49 to 397 times a second each processor that runs the
+//! subject is looked at, and what it was doing is summed (`trace.cpu.*`).
 //!
 //! Two divisions of the same samples: by origin (user code, a system call, a kind of page fault,
 //! ...) and, of those in the kernel, by the class of what ran (copying, locks, ...). A share of
@@ -11,8 +11,9 @@ use crate::verdict::NoFinding;
 use model::Evidence;
 use model::explanation::TimePart;
 
-/// Fewer samples divide nothing: a half of 30 is known to 17 points at best. Picked.
-pub(in crate::recording) const LEAST_SAMPLES: u64 = 30;
+/// Fewer samples divide nothing: a half of 20 is known to 20 points at best. Picked: what else
+/// would divide it are the kernel's ticks, one each 4 ms of most kernels, which know less.
+pub(in crate::recording) const LEAST_SAMPLES: u64 = 20;
 
 /// The quantile of the normal distribution for 95 %.
 const Z: f64 = 1.96;

@@ -92,7 +92,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::cpu::CpuSums;
+    use crate::trace::cpu::{CpuSums, judge};
     use crate::trace::in_kernel::objects::ThreadRecord;
 
     fn sampled(process: u32) -> Sampled {
@@ -105,7 +105,8 @@ mod tests {
         let mut cpu = CpuSums::new(1);
         for process in 1..=20 {
             for _ in 0..process {
-                samples.take(sampled(process), cpu.take(false, std::iter::empty()));
+                let seen = judge(false, std::iter::empty());
+                samples.take(sampled(process), cpu.take(seen));
             }
         }
         let (mut processes, mut who) = (Processes::default(), Who::default());
