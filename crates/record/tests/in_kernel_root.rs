@@ -168,11 +168,11 @@ fn who_used_the_processor_is_named_with_its_share() {
     let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     assert!(own.contains(&entry.group) && !entry.group.is_empty(), "{} in {own}", entry.group);
     assert!(watched.get("trace.cpu.in.user") > 0);
-    // One each 20.4 ms; those after the last second wait for their row.
+    // One each `period_ns`; those after the last second wait for their row.
     let rows = watched.who.samples.iter();
     let of_it = rows.filter(|row| watched.who.processes[row.process as usize].pid == pid);
     let user: u64 = of_it.map(|row| row.samples[SampledPart::User as usize]).sum();
-    let expected = ran_ns / 20_408_163;
+    let expected = ran_ns / watched.get("trace.cpu.period_ns");
     assert!(user * 2 >= expected && user <= expected + expected / 4, "{user} of {expected}");
 }
 
