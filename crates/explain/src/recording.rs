@@ -22,6 +22,7 @@ pub mod view;
 pub mod who;
 pub mod witness;
 mod words;
+mod work;
 
 pub use doubts::RECORDING_WAS_CUT;
 use model::explanation::{EventSource, Explanation, SCHEMA, Watching};
@@ -57,6 +58,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         repairs: accounts.repairs,
         findings: judged.findings,
         remedies: judged.remedies,
+        work: work::done(&view),
         disk: judged.disk,
         covered: judged.covered,
         cleared: judged.cleared,

@@ -148,6 +148,21 @@ pub struct Unseen {
     pub remedy: Option<String>,
 }
 
+/// How much the subject has done, by a counter of its own (`--work`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkDone {
+    /// Its series: `work.xact_commit`.
+    pub series: String,
+    /// What is counted: `xact_commit`.
+    pub name: String,
+    /// Where the number comes from.
+    pub source: String,
+    /// How many were done.
+    pub amount: u64,
+    /// How many were done in a second.
+    pub per_s: f64,
+}
+
 /// How the kernel's events reached the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -202,6 +217,9 @@ pub struct Explanation {
     /// this machine is not in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<Remedy>,
+    /// What the subject did, by a counter of its own; `None` where none was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<WorkDone>,
     /// Whether it was the disk; `None` where no disk can be involved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskVerdict>,

@@ -29,6 +29,7 @@ pub use watch::{WatchEvent, watch, watch_reporting};
 
 use crate::run_directory;
 use crate::trace::Family;
+use crate::work::{WorkCounter, WorkSpec};
 use crate::{Error, ErrorKind, Result};
 use marks::MarkSocket;
 use model::machine::MachineFacts;
@@ -70,6 +71,8 @@ pub struct RecordOptions {
     pub new_memory: Option<NewMemoryPrice>,
     /// What surveys have of devices; goes into the facts.
     pub surveyed_devices: Vec<SurveyedDevice>,
+    /// What counts the work of the subject.
+    pub work: Option<WorkSpec>,
     /// What the recording is dated by.
     pub clock: DayClock,
 }
@@ -89,6 +92,7 @@ impl Default for RecordOptions {
             machine: None,
             new_memory: None,
             surveyed_devices: Vec::new(),
+            work: None,
             clock: DayClock::default(),
         }
     }
@@ -155,6 +159,13 @@ fn check(watch: &RecordOptions) -> Result<()> {
 fn apply(watch: &RecordOptions) -> Result<Option<AppliedChange>> {
     let applied = watch.apply.then(AppliedChange::delay_accounting);
     Ok(applied.transpose()?)
+}
+
+/// Begins to read the counter of work, if there is one. Before all else: a process that it starts
+/// is then known as this program's own.
+fn start_work(watch: &RecordOptions, may_appear: bool) -> Result<Option<WorkCounter>> {
+    let started = watch.work.as_ref().map(|spec| WorkCounter::start(spec, may_appear));
+    started.transpose()
 }
 
 /// The facts that no source knows.

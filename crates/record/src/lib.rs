@@ -22,7 +22,9 @@ pub mod run_directory;
 mod sink;
 pub mod tasks;
 pub mod trace;
+mod work;
 
 pub use error::{Error, ErrorKind, Result};
 pub use registry::{ABSENT, Registry, Row};
 pub use sink::RecordSink;
+pub use work::WorkSpec;

@@ -70,6 +70,41 @@ pub fn become_user(uid: u32, gid: u32) -> Result<()> {
     check(OPERATION, unsafe { libc::setuid(uid) }).map(drop)
 }
 
+/// Does `work` as another user, in this thread alone and only until it is done: what it opens and
+/// connects to is opened and connected to with that user's rights.
+///
+/// # Errors
+/// `Denied` without the right to; the thread has its own rights then.
+pub fn as_user<T>(uid: u32, gid: u32, work: impl FnOnce() -> T) -> Result<T> {
+    const OPERATION: &str = "act as another user";
+    let own = (effective_uid(), effective_gid());
+    // By the calls themselves: the C library's functions change all threads.
+    let set = |call: libc::c_long, id: u32| {
+        const KEPT: libc::c_long = -1;
+        // SAFETY: takes numbers only.
+        let answer = unsafe { libc::syscall(call, KEPT, libc::c_long::from(id), KEPT) };
+        check(OPERATION, answer as libc::c_int).map(drop)
+    };
+    set(libc::SYS_setresgid, gid)?;
+    let done = set(libc::SYS_setresuid, uid).map(|()| work());
+    // The saved numbers are the old ones still, so both calls are permitted.
+    let _ = set(libc::SYS_setresuid, own.0);
+    let _ = set(libc::SYS_setresgid, own.1);
+    done
+}
+
+/// Kills all processes of the group whose first process is the child `leader`, which was not waited
+/// for yet.
+///
+/// # Errors
+/// If there is no such group any more.
+pub fn kill_group(leader: u32) -> Result<()> {
+    const OPERATION: &str = "end a group of processes";
+    let leader = crate::pidfd::process_number(OPERATION, leader)?;
+    rustix::process::kill_process_group(leader, rustix::process::Signal::KILL)
+        .map_err(failed(OPERATION))
+}
+
 /// Whether the calling thread has `capability` in effect; false also if it cannot be read.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {
@@ -86,6 +121,20 @@ pub fn page_bytes() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_user_s_rights_end_with_the_work() {
+        let own = (effective_uid(), effective_gid());
+        if own.0 != 0 {
+            return testkit::skip("root");
+        }
+        assert_eq!(
+            as_user(65_534, 65_534, || (effective_uid(), effective_gid())).unwrap(),
+            (65_534, 65_534)
+        );
+        assert_eq!((effective_uid(), effective_gid()), own);
+        assert!(has_capability(Capability::SysAdmin) == testkit::is_admin());
+    }
 
     #[test]
     fn capabilities_agree_with_proc() {

@@ -29,6 +29,7 @@ impl BackgroundRecording {
             watch: watch.clone(),
             facts: super::facts(watch, subject),
             watched: found.watched,
+            work: None,
             purpose: RecordingPurpose::Probe,
             cpu_before_ns: 0,
         })?;

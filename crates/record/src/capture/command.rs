@@ -42,6 +42,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
     let cpu_before_ns = process_cpu_ns();
     super::check(&plan.watch)?;
     find(&plan.argv)?;
+    let work = super::start_work(&plan.watch, true)?;
     let applied = super::apply(&plan.watch)?;
     let mut child = Gated::spawn(&plan.argv)?;
     let (pid, began_ns) = (child.pid(), sys::clock::now_ns());
@@ -55,6 +56,7 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         watch: plan.watch.clone(),
         facts: facts.clone(),
         watched: watched(pid, reaper.is_some()),
+        work,
         purpose: RecordingPurpose::Command,
         cpu_before_ns,
     })?;

@@ -33,6 +33,7 @@ impl Live {
             watch: watch.clone(),
             facts: super::facts(watch, found.subject),
             watched: found.watched,
+            work: None,
             purpose: RecordingPurpose::Viewer,
             cpu_before_ns: 0,
         };

@@ -13,6 +13,7 @@ use super::{RecordOptions, marks};
 use crate::collect::Scope;
 use crate::sink::RecordSink;
 use crate::tasks::TaskScope;
+use crate::work::WorkCounter;
 use crate::{Error, ErrorKind, Result};
 use model::recording::{Ending, Facts, Recording, Usage};
 use std::io::{Read, Write};
@@ -32,6 +33,8 @@ pub(super) struct Assignment {
     pub facts: Facts,
     /// Whom to watch.
     pub watched: Watched,
+    /// The counter of its work, if there is one.
+    pub work: Option<WorkCounter>,
     /// What the recording is for.
     pub purpose: RecordingPurpose,
     /// CPU time that this process had used before it began to prepare.

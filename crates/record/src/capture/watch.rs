@@ -46,11 +46,13 @@ pub fn watch_reporting(
     let cpu_before_ns = process_cpu_ns();
     super::check(watch)?;
     let found = target::find(target)?;
+    let work = super::start_work(watch, false)?;
     let applied = super::apply(watch)?;
     let sampler = destination::start_sampler(Assignment {
         watch: watch.clone(),
         facts: super::facts(watch, found.subject),
         watched: found.watched,
+        work,
         purpose: RecordingPurpose::File,
         cpu_before_ns,
     })?;

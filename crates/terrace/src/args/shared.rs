@@ -4,6 +4,7 @@
 use super::choice::{self, EventFamily};
 use super::value;
 use clap::Args;
+use record::WorkSpec;
 use std::path::PathBuf;
 
 // The options of every command that has a result.
@@ -64,6 +65,12 @@ pub struct WatchArgs {
     /// at the end
     #[arg(long)]
     pub apply: bool,
+
+    /// Also record how much work was done, by a counter: `pg:xact_commit`, `mysql:Com_commit`,
+    /// `redis:total_commands_processed`, `nginx:http://127.0.0.1/stub_status`, `file:PATH[:KEY]` or
+    /// `command:CMD`, which prints a number
+    #[arg(long, value_name = "SPEC", value_parser = value::work)]
+    pub work: Option<WorkSpec>,
 
     /// Replace an existing recording; any other file is never replaced
     #[arg(long)]

@@ -8,6 +8,7 @@
 use model::Bytes;
 use model::duration::SECOND_NS;
 use place::workingset::restore::RestoreMethod;
+use record::WorkSpec;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -45,6 +46,11 @@ pub fn size(text: &str) -> Result<Bytes, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// What counts work.
+pub fn work(text: &str) -> Result<WorkSpec, String> {
+    text.parse()
 }
 
 /// A duration that may be 0, for pauses.

@@ -31,6 +31,7 @@ pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOpt
         burst: args.burst,
         families: families(&args.trace)?,
         apply: args.apply,
+        work: args.work.clone(),
         force: args.force,
         ..default_options(output)
     })

@@ -21,7 +21,7 @@ pub use repeats::{Repeat, median_of, repeats};
 use super::Page;
 use super::clean::spaced;
 use super::figure;
-use super::prose::{indented, long_time};
+use super::prose::{count, indented, long_time, rate};
 use super::style::Tone;
 use super::survey::Detail;
 use super::table::{length, tied};
@@ -62,11 +62,13 @@ pub fn page(
     match detail {
         Detail::Brief => {
             text.push_str(&one_bar(explanation, page));
+            text.push_str(&work(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::brief(explanation, page));
         }
         Detail::Full => {
             text.push_str(&details::bars(explanation, page));
+            text.push_str(&work(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::full(explanation, page));
             text.push_str(&usage::full(explanation, page));
@@ -101,6 +103,16 @@ fn header(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> St
             format!("{line}\n{}", paragraph(&end, Tone::Plain, page))
         }
     }
+}
+
+/// `Work: 25,600 xact_commit a second (204,800 in all).`
+fn work(explanation: &Explanation, page: Page) -> String {
+    let Some(work) = &explanation.work else {
+        return String::new();
+    };
+    let (rate, all) = (tied(&rate(work.per_s)), tied(&count(work.amount)));
+    let line = format!("Work: {rate} {} a second ({all} in all).", work.name);
+    paragraph(&line, Tone::Plain, page)
 }
 
 /// The one bar of a brief page, with lines above it where it needs an introduction.

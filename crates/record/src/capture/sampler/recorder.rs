@@ -14,6 +14,7 @@ use crate::registry::{Registry, Row};
 use crate::sink::RecordSink;
 use crate::tasks::{Listener, TaskReport};
 use crate::trace::{Family, Tracer};
+use crate::work::WorkCounter;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use model::recording::{Facts, Recording, RecordingOutcome, SourceState, Span, Subject, Tick};
@@ -44,6 +45,8 @@ pub(super) struct Recorder<S> {
     joiners: Option<Joiners>,
     /// Holds samples back and raises the rate, where that is wanted.
     pub burst: Option<Burst>,
+    /// What the subject has done, and the number of its series.
+    work: Option<(WorkCounter, u32)>,
     sink: S,
     pub facts: Facts,
     /// When the recording began, by the steady clock; 0 before that.
@@ -59,8 +62,8 @@ impl<S: RecordSink> Recorder<S> {
     /// Opens the sources that there are, and the sink; the facts say what could be opened.
     pub fn open(
         assignment: &Assignment,
-        mut facts: Facts,
-        open: impl FnOnce(&Facts) -> Result<S>,
+        work: Option<WorkCounter>,
+        (mut facts, open): (Facts, impl FnOnce(&Facts) -> Result<S>),
         report: Sender<News>,
     ) -> Result<Self> {
         let Assignment { watch, watched, purpose, .. } = assignment;
@@ -99,6 +102,7 @@ impl<S: RecordSink> Recorder<S> {
         {
             own.made = true;
         }
+        let work = work.and_then(|work| work.register(&mut registry).map(|id| (work, id)));
         prioritize_thread(*purpose, &mut facts);
         let processes = &watched.scope.processes;
         let burst = watch.burst.then(|| Burst::new(&root, processes, &mut registry));
@@ -117,6 +121,7 @@ impl<S: RecordSink> Recorder<S> {
             listener,
             joiners,
             burst,
+            work,
             facts,
             started_ns: 0,
             stopped_early: None,
@@ -137,8 +142,16 @@ impl<S: RecordSink> Recorder<S> {
             tracer.restart_who();
         }
         self.take_tree();
+        self.read_work(true);
         self.started_ns = sys::clock::now_ns();
         self.started_ns
+    }
+
+    /// Notes what the subject has done; with `is_fresh` until now, if that is known in a moment.
+    fn read_work(&mut self, is_fresh: bool) {
+        if let Some((work, id)) = &self.work {
+            work.sample(is_fresh, *id, &mut self.row);
+        }
     }
 
     /// Takes over what programs in the kernel summed up of all processes.
@@ -168,6 +181,7 @@ impl<S: RecordSink> Recorder<S> {
             }
         }
         self.take_tree();
+        self.read_work(all);
         for span in spans {
             self.span(&span);
         }
@@ -286,6 +300,11 @@ impl<S: RecordSink> Recorder<S> {
         let lost_events = tracer.as_ref().map_or(0, Tracer::lost);
         self.facts.sights.extend(tracer.iter().flat_map(Tracer::sights));
         drop(tracer);
+        if let Some((work, _)) = self.work.take() {
+            let sight =
+                work.fault().map_or(SourceState::Open, |why| SourceState::closed(why, None));
+            self.facts.sights.insert("work".to_owned(), sight);
+        }
         let written = self.sink.tasks(&report.tasks);
         self.check(written);
         FinalCounts {

@@ -59,7 +59,8 @@ impl<S: RecordSink> SamplerThread<S> {
             _ => listen_for_marks(),
         };
         facts.sights.insert("marks".to_owned(), sight);
-        let recorder = Recorder::open(&assignment, facts, open, report)?;
+        let work = assignment.work.take();
+        let recorder = Recorder::open(&assignment, work, (facts, open), report)?;
         let Assignment { watch, watched, purpose, cpu_before_ns, .. } = assignment;
         let normal_period_ns = SECOND_NS / u64::from(watch.rate_hz.max(1));
         let now_ns = sys::clock::now_ns();
