@@ -12,7 +12,7 @@ use record::capture::{Keep, Live, RecordOptions, Target};
 use record::trace::{Family, IN_KERNEL, Tracer};
 use record::{Registry, Row};
 use std::io::{Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -228,8 +228,8 @@ fn who_read_which_file_is_named() {
     watched.read_for(Duration::from_millis(1500));
     cat.wait().unwrap();
     watched.read_for(Duration::from_millis(1500));
-    let device = std::os::linux::fs::MetadataExt::st_dev(&std::fs::metadata(&path).unwrap());
-    let inode = std::os::linux::fs::MetadataExt::st_ino(&std::fs::metadata(&path).unwrap());
+    let device = std::fs::metadata(&path).unwrap().dev();
+    let inode = std::fs::metadata(&path).unwrap().ino();
     let (major, _) = sys::block::device_numbers(device);
     if major == 0 {
         return testkit::skip("temporary files on a disk");
@@ -249,25 +249,44 @@ fn who_read_which_file_is_named() {
 /// The kernel keeps such a number in other bits than it shows it in.
 #[test]
 fn a_file_of_a_device_with_a_large_number_is_named() {
-    const BYTES: usize = 1 << 20;
     const MINOR: u32 = 300;
-    let mounted = match testkit::Mounted::ext4_numbered(16 << 20, MINOR) {
-        Ok(mounted) => mounted,
-        Err(need) => return testkit::skip(need),
-    };
-    let path = mounted.path().join("far away");
-    std::fs::write(&path, vec![3; BYTES]).unwrap();
+    match testkit::Mounted::ext4_numbered(16 << 20, MINOR) {
+        Ok(mounted) => {
+            let metadata = std::fs::metadata(mounted.path()).unwrap();
+            assert_eq!(sys::block::device_numbers(metadata.dev()).1, MINOR);
+            named_when_read(&mounted, &mounted.path().join("far away"));
+        }
+        Err(need) => testkit::skip(need),
+    }
+}
+
+#[test]
+fn a_file_whose_inode_number_needs_more_than_32_bits_is_named() {
+    match testkit::Mounted::large_xfs() {
+        Ok(mounted) => {
+            let directories = [1, 2, 3, 4, 5, 6].map(|one| mounted.path().join(one.to_string()));
+            directories.iter().for_each(|path| std::fs::create_dir(path).unwrap());
+            let path = directories[5].join("far away");
+            named_when_read(&mounted, &path);
+            assert!(std::fs::metadata(path).unwrap().ino() > u64::from(u32::MAX));
+        }
+        Err(need) => testkit::skip(need),
+    }
+}
+
+/// Writes a file, and reads it from the device: it is named, with its reader and its bytes.
+fn named_when_read(mounted: &testkit::Mounted, path: &Path) {
+    const BYTES: usize = 1 << 20;
+    std::fs::write(path, vec![3; BYTES]).unwrap();
     if let Err(need) = mounted.remount() {
         return testkit::skip(need);
     }
-    let metadata = std::fs::metadata(&path).unwrap();
-    let device = sys::block::device_numbers(std::os::linux::fs::MetadataExt::st_dev(&metadata));
-    assert_eq!(device.1, MINOR);
-    let inode = std::os::linux::fs::MetadataExt::st_ino(&metadata);
+    let metadata = std::fs::metadata(path).unwrap();
+    let (device, inode) = (sys::block::device_numbers(metadata.dev()), metadata.ino());
     let Some(mut watched) = Watched::machine() else {
         return;
     };
-    assert_eq!(std::fs::read(&path).unwrap().len(), BYTES);
+    assert_eq!(std::fs::read(path).unwrap().len(), BYTES);
     watched.read_for(Duration::from_millis(1300));
     let files = watched.who.files.iter();
     let Some(id) = files.clone().find(|file| (file.device, file.inode) == (device, inode)) else {
@@ -281,6 +300,47 @@ fn a_file_of_a_device_with_a_large_number_is_named() {
     assert!(added >= BYTES as u64, "{added} of {BYTES}");
 }
 
+/// Two processes of one number within a second are two entries, each with its own time.
+#[test]
+fn a_process_number_that_is_used_again_at_once_is_another_process() {
+    const LAST: &str = "/proc/sys/kernel/ns_last_pid";
+    let Some(mut watched) = Watched::machine() else {
+        return;
+    };
+    watched.read_for(Duration::from_millis(1100));
+    let busy = |name: &str| {
+        let script = format!(
+            "printf {name} > /proc/$$/comm; i=0; while [ $i -lt 800000 ]; do i=$((i+1)); done"
+        );
+        Command::new("sh").args(["-c", &script]).spawn().unwrap()
+    };
+    // Longer than what is summed by name. Others may take the number in between.
+    for _ in 0..20 {
+        let mut first = busy("used-first");
+        let pid = first.id();
+        first.wait().unwrap();
+        let number = (pid - 1).to_string();
+        if let Err(error) = std::fs::write(LAST, &number) {
+            return testkit::skip(format!("to write {LAST}: {error}"));
+        }
+        let mut second = busy("used-again");
+        second.wait().unwrap();
+        if second.id() != pid {
+            continue;
+        }
+        watched.read_for(Duration::from_millis(1300));
+        watched.read();
+        for name in ["used-first", "used-again"] {
+            let is_it =
+                |process: &model::recording::Process| process.pid == pid && process.name == name;
+            let ran_ns = watched.used(ProcessFigure::Cpu, is_it);
+            assert!(ran_ns > 50_000_000, "{name}: {ran_ns} of {:?}", watched.who.processes);
+        }
+        return;
+    }
+    testkit::skip("a process number that nothing else takes");
+}
+
 #[test]
 fn what_is_written_back_is_of_whom_made_it_dirty() {
     const BYTES: usize = 8 << 20;
@@ -291,7 +351,7 @@ fn what_is_written_back_is_of_whom_made_it_dirty() {
     watched.read_for(Duration::from_millis(300));
     let mut file = std::fs::File::create(directory.join("written")).unwrap();
     file.write_all(&vec![5; BYTES]).unwrap();
-    let device = std::os::linux::fs::MetadataExt::st_dev(&file.metadata().unwrap());
+    let device = file.metadata().unwrap().dev();
     if sys::block::device_numbers(device).0 == 0 {
         return testkit::skip("temporary files on a disk");
     }

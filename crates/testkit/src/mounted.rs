@@ -1,9 +1,37 @@
-//! A fresh ext4 file system on a device of a test's own: a slow disk, or a loop device over a
-//! file in RAM, whose queue settings and limits a test may change. Needs root.
+//! A fresh ext4 or XFS file system on a device of a test's own: a slow disk, or a loop device over
+//! a file in RAM, whose queue settings and limits a test may change. Needs root.
 
 use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+
+/// How a file system is made and mounted.
+#[derive(Clone, Copy, Debug)]
+enum FileSystem {
+    Ext4,
+    /// With a log as small as its size permits.
+    Xfs,
+}
+
+impl FileSystem {
+    fn make(self, device: &str) -> Result<(), String> {
+        match self {
+            Self::Ext4 => run("mkfs.ext4", &["-q", "-F", device]),
+            Self::Xfs => run("mkfs.xfs", &["-q", "-f", "-l", "size=64m", device]),
+        }
+        .map(drop)
+    }
+
+    fn mount(self, device: &str, point: &Path) -> Result<(), String> {
+        let point = point.to_string_lossy();
+        match self {
+            // The kernel would go on writing tables of inodes while a test measures.
+            Self::Ext4 => run("mount", &["-o", "noinit_itable", device, &point]),
+            Self::Xfs => run("mount", &[device, &point]),
+        }
+        .map(drop)
+    }
+}
 
 /// A file system of a test's own; unmounted on drop.
 #[derive(Debug)]
@@ -15,10 +43,14 @@ pub struct Mount<'a> {
 impl Mount<'_> {
     /// Makes it on `device`, whose owner lives as long, and mounts it at `point`.
     pub(crate) fn ext4(device: &Path, point: PathBuf) -> Result<Self, String> {
+        Self::of(FileSystem::Ext4, device, point)
+    }
+
+    fn of(file_system: FileSystem, device: &Path, point: PathBuf) -> Result<Self, String> {
         let device = device.to_string_lossy();
-        run("mkfs.ext4", &["-q", "-F", &device])?;
+        file_system.make(&device)?;
         std::fs::create_dir(&point).map_err(|error| error.to_string())?;
-        mount_ext4(&device, &point)?;
+        file_system.mount(&device, &point)?;
         Ok(Self { point, _device: PhantomData })
     }
 
@@ -56,17 +88,13 @@ impl Drop for Mount<'_> {
     }
 }
 
-fn mount_ext4(device: &str, point: &Path) -> Result<(), String> {
-    // The kernel would go on writing tables of inodes while a test measures.
-    run("mount", &["-o", "noinit_itable", device, &point.to_string_lossy()]).map(drop)
-}
-
 /// One on a device of its own; detached and removed on drop as well.
 #[derive(Debug)]
 pub struct Mounted {
     // Before its device.
     mount: Mount<'static>,
     device: OwnDevice,
+    file_system: FileSystem,
     // Dropped last: it holds the image and the mount point.
     _directory: TempDir,
 }
@@ -93,7 +121,7 @@ impl Mounted {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn ext4(bytes: u64) -> Result<Self, String> {
-        Self::over_memory(bytes, LoopDevice::over)
+        Self::over_memory(FileSystem::Ext4, bytes, LoopDevice::over)
     }
 
     /// The same on the loop device with this number, as [`LoopDevice::numbered`].
@@ -101,10 +129,20 @@ impl Mounted {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn ext4_numbered(bytes: u64, number: u32) -> Result<Self, String> {
-        Self::over_memory(bytes, |image| LoopDevice::numbered(number, image))
+        Self::over_memory(FileSystem::Ext4, bytes, |image| LoopDevice::numbered(number, image))
+    }
+
+    /// An XFS file system that is so large that inode numbers need more than 32 bits: those of
+    /// files in its third directory and later ones. It takes 64 MiB of memory.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn large_xfs() -> Result<Self, String> {
+        Self::over_memory(FileSystem::Xfs, 12 << 40, LoopDevice::over)
     }
 
     fn over_memory(
+        file_system: FileSystem,
         bytes: u64,
         attach: impl FnOnce(&Path) -> Result<LoopDevice, String>,
     ) -> Result<Self, String> {
@@ -112,7 +150,7 @@ impl Mounted {
         let image = directory.join("image");
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;
         file.set_len(bytes).map_err(|error| error.to_string())?;
-        Self::on(OwnDevice::Memory(attach(&image)?), directory)
+        Self::on(file_system, OwnDevice::Memory(attach(&image)?), directory)
     }
 
     /// Makes and mounts one on a [`SlowDisk::hdd`] of `bytes` bytes.
@@ -121,12 +159,12 @@ impl Mounted {
     /// The words for [`crate::skip`].
     pub fn on_hdd(bytes: u64) -> Result<Self, String> {
         let disk = SlowDisk::hdd(bytes)?;
-        Self::on(OwnDevice::SlowDisk(disk), TempDir::new())
+        Self::on(FileSystem::Ext4, OwnDevice::SlowDisk(disk), TempDir::new())
     }
 
-    fn on(device: OwnDevice, directory: TempDir) -> Result<Self, String> {
-        let mount = Mount::ext4(device.path(), directory.join("mount"))?;
-        Ok(Self { mount, device, _directory: directory })
+    fn on(file_system: FileSystem, device: OwnDevice, directory: TempDir) -> Result<Self, String> {
+        let mount = Mount::of(file_system, device.path(), directory.join("mount"))?;
+        Ok(Self { mount, device, file_system, _directory: directory })
     }
 
     /// Unmounts it and mounts it again: everything that was cached of it is gone.
@@ -135,7 +173,7 @@ impl Mounted {
     /// The words for [`crate::skip`]; it is not mounted then.
     pub fn remount(&self) -> Result<(), String> {
         run("umount", &[&self.path().to_string_lossy()])?;
-        mount_ext4(&self.device.path().to_string_lossy(), self.path())
+        self.file_system.mount(&self.device.path().to_string_lossy(), self.path())
     }
 
     /// Where it is mounted.

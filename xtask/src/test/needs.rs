@@ -32,6 +32,7 @@ const NEEDS: &[Need] = &[
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
     need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
+    need("mkfs.xfs", "xfsprogs", "a file system with large inode numbers"),
     need("node", "nodejs", "drives the browser, checks the pages' types"),
     need("npm", "npm", "the driver and the type checker"),
     need("qemu-system-x86_64", "qemu-system-x86", "a machine of its own"),

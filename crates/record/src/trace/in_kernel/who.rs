@@ -54,6 +54,8 @@ struct Known {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Process(u32),
+    /// One that has ended and whose number another process has now, by its start.
+    Replaced(u32, u64),
     Short(u32, String),
     Others,
 }
@@ -84,10 +86,7 @@ impl Processes {
         let key = Key::Process(record.process);
         let is_another = |known: &Known| known.identity.started_ns != record.started_ns;
         if self.known.get(&key).is_some_and(is_another) {
-            // Its number was given to another process: what it used last is among the others.
-            if let Some(before) = self.known.remove(&key) {
-                self.add_to_others(&before.figures);
-            }
+            self.replace(record.process);
         }
         if self.known.len() >= PROCESSES_MAX && !self.known.contains_key(&key) {
             return self.add_to_others(&record.figures);
@@ -111,6 +110,15 @@ impl Processes {
             known.memory_bytes = record.memory_bytes;
         }
         known.call(&record.name);
+    }
+
+    /// The number of a process was given to another one: it has ended, and its last row is due.
+    fn replace(&mut self, pid: u32) {
+        if let Some(mut before) = self.known.remove(&Key::Process(pid)) {
+            before.has_ended = true;
+            let key = Key::Replaced(pid, before.identity.started_ns);
+            self.known.insert(key, before);
+        }
     }
 
     /// Sets what [`Process::started_ns`] counts from, on the clock of the rows.
@@ -268,8 +276,13 @@ impl Processes {
             known.identity.id = self.next_id;
             self.next_id += 1;
             let Known { identity, kernel_name, .. } = &mut *known;
-            identity.group = group_of(identity.pid, identity.parent, &self.limited);
-            if !identity.is_many && !identity.is_kernel {
+            // What /proc has under its number is another process.
+            let is_replaced = matches!(key, Key::Replaced(..));
+            let pid = if is_replaced { 0 } else { identity.pid };
+            identity.group = group_of(pid, identity.parent, &self.limited);
+            if is_replaced {
+                identity.name.clone_from(kernel_name);
+            } else if !identity.is_many && !identity.is_kernel {
                 identity.name = program_name::of(identity.pid, kernel_name);
             }
             who.processes.push(known.identity.clone());
@@ -286,7 +299,7 @@ impl Processes {
             let silence_ns = match key {
                 Key::Short(..) if known.is_written => WRITTEN_SHORT_SILENCE_NS,
                 Key::Short(..) => SHORT_SILENCE_NS,
-                Key::Process(_) | Key::Others => SILENCE_NS,
+                Key::Process(_) | Key::Replaced(..) | Key::Others => SILENCE_NS,
             };
             let is_silent = now_ns.saturating_sub(known.heard_ns) > silence_ns;
             let stays = *key == Key::Others || !(is_over || is_silent);
@@ -478,7 +491,26 @@ mod tests {
         processes.write(true, 1000 * MS, &mut whole);
         let of = |started_ns| whole.processes.iter().filter(move |p| p.started_ns == started_ns);
         assert_eq!((of(7).count(), of(9).count()), (1, 1));
-        assert_eq!(cpu(&whole), 111 * MS, "what it used last is among the others");
+        let id = of(7).next().unwrap().id;
+        let last = whole.rows.iter().rfind(|row| row.process == id).unwrap();
+        assert!(last.has_ended && last.get(ProcessFigure::Cpu) == MS, "{last:?}");
+        assert_eq!(cpu(&whole), 111 * MS);
+        assert!(whole.processes.iter().all(|process| process.name != "others"));
+    }
+
+    #[test]
+    fn one_that_is_replaced_before_its_first_row_is_named() {
+        let mut processes = Processes::default();
+        let mut whole = Who::default();
+        // This process has the number now.
+        let own = std::process::id();
+        processes.take(&ThreadRecord { name: "first".to_owned(), ..used(own, 60 * MS) }, 100 * MS);
+        processes.take(&ThreadRecord { started_ns: 9, ..used(own, 70 * MS) }, 200 * MS);
+        processes.write(true, 1000 * MS, &mut whole);
+        let names: Vec<_> =
+            whole.processes.iter().map(|one| (&*one.name, one.started_ns)).collect();
+        assert!(names.contains(&("first", 7)) && names.len() == 2, "{names:?}");
+        assert_eq!(cpu(&whole), 130 * MS);
     }
 
     #[test]
