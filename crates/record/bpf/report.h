@@ -204,10 +204,8 @@ INLINE void report_end(struct task_struct *task, struct thread *thread, u64 now)
 	u64 signal = (u64)READ_FIELD(task_struct, task, signal);
 	if (READ_FIELD(signal_struct, signal, live.counter) == 0)
 		record->flags |= FLAG_ENDED;
-	if (ring_output(&news, record, sizeof(*record), NO_WAKEUP)) {
-		count(LOST_RECORDS, 1);
+	if (ring_output(&news, record, sizeof(*record), NO_WAKEUP))
 		add_to_others(record->figures);
-	}
 }
 
 /* The state of a task that is seen for the first time. */

@@ -64,8 +64,11 @@ INLINE u32 stack_of(struct task_struct *task, bool is_block, struct scratch *scr
 	record->kind = NEWS_STACK;
 	if (map_update(&stacks, &record->stack, &record->id, IF_ABSENT))
 		return NO_STACK;	/* another processor was first; its number is found next time */
-	send(record, sizeof(*record));
-	return record->id;
+	if (send(record, sizeof(*record)))
+		return record->id;
+	/* Nothing understands the number: the next to sleep there gets another one. */
+	map_delete(&stacks, &record->stack);
+	return NO_STACK;
 full:
 	count(LOST_STACKS, 1);
 	return NO_STACK;

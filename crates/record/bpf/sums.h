@@ -216,10 +216,13 @@ INLINE void count(enum count what, u64 number)
 		ADD(own->counts[what], number);
 }
 
-INLINE void send(void *record, u64 bytes)
+/* Whether there was room for it. */
+INLINE bool send(void *record, u64 bytes)
 {
-	if (ring_output(&news, record, bytes, NO_WAKEUP))
-		count(LOST_RECORDS, 1);
+	if (!ring_output(&news, record, bytes, NO_WAKEUP))
+		return 1;
+	count(LOST_RECORDS, 1);
+	return 0;
 }
 
 /* One thread begins or leaves a state. */

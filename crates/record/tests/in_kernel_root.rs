@@ -250,7 +250,7 @@ fn who_read_which_file_is_named() {
 #[test]
 fn a_file_of_a_device_with_a_large_number_is_named() {
     const MINOR: u32 = 300;
-    match testkit::Mounted::ext4_numbered(16 << 20, MINOR) {
+    match testkit::Mounted::ext4_numbered(64 << 20, MINOR) {
         Ok(mounted) => {
             let metadata = std::fs::metadata(mounted.path()).unwrap();
             assert_eq!(sys::block::device_numbers(metadata.dev()).1, MINOR);
@@ -276,7 +276,8 @@ fn a_file_whose_inode_number_needs_more_than_32_bits_is_named() {
 
 /// Writes a file, and reads it from the device: it is named, with its reader and its bytes.
 fn named_when_read(mounted: &testkit::Mounted, path: &Path) {
-    const BYTES: usize = 1 << 20;
+    // Much: a recording has the first files of each second by their bytes.
+    const BYTES: usize = 32 << 20;
     std::fs::write(path, vec![3; BYTES]).unwrap();
     if let Err(need) = mounted.remount() {
         return testkit::skip(need);

@@ -382,9 +382,9 @@ impl InKernel {
         self.sums.horizon_ns()
     }
 
-    /// Requests for which there was no room.
+    /// Requests, samples of processors and new stacks for which there was no room.
     pub fn lost(&self) -> u64 {
-        self.sums.count(Count::LostRequests)
+        self.sums.count(Count::LostRequests).saturating_add(self.sums.count(Count::LostRecords))
     }
 
     /// Which programs are missing of families that can do without, and why.

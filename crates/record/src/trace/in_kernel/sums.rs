@@ -34,9 +34,8 @@ pub enum Count {
     CompactionTicks,
     DirtyWaits,
     DirtyWaitTicks,
-    /// Records that had no room in the ring: ends of threads, whose use is among the others; new
-    /// stacks, whose waits stay without a class; samples of processors, which are missing.
-    #[expect(dead_code, reason = "keeps the order of the kernel's side")]
+    /// Records that had no room in the ring: new stacks, whose waits stay without a class, and
+    /// samples of processors, which are missing.
     LostRecords,
     /// Stacks beyond those that are kept apart; their waits have no class.
     #[expect(dead_code, reason = "keeps the order of the kernel's side")]
