@@ -22,7 +22,7 @@ pub mod view;
 pub mod who;
 pub mod witness;
 mod words;
-mod work;
+pub mod work;
 
 pub use doubts::RECORDING_WAS_CUT;
 use model::explanation::{EventSource, Explanation, SCHEMA, Watching};

@@ -42,6 +42,9 @@ pub enum Basis {
     KeptRuns,
     /// The trials inside of each survey, and a usual noise between surveys.
     Trials,
+    /// Blocks of time within recordings of what runs on, and how much neighbours resemble each
+    /// other.
+    Blocks,
     /// Nothing: too few runs, or one side lacks the figure. The verdict is unproven.
     Nothing,
 }
@@ -49,11 +52,12 @@ pub enum Basis {
 /// One figure of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedFigure {
-    /// What it is a figure of: a tier's name, `wall`, `slice`, `of_which`, `finding`.
+    /// What it is a figure of: a tier's name, `wall`, `slice`, `of_which`, `finding`; of recordings
+    /// of what runs on `rate` (in a second) and `per_work` (for each unit of work).
     pub of: String,
     /// Its name there: `latency`, `block_io`, a finding's id.
     pub name: String,
-    /// `ns` or `bytes_per_s`.
+    /// `ns`, `bytes_per_s`, `a second`, `bytes` or `count`.
     pub unit: String,
     /// Which end is the good one; `None` for a part of a whole, which is neither.
     pub better: Option<Better>,
@@ -127,7 +131,8 @@ pub struct DifferencePart {
 
 /// A difference in wall time, and the parts that add up to it.
 ///
-/// Lengths are means over the middle half of a side's runs by their wall time:
+/// Of what runs on it is that of one second, which is as long on both sides: its parts are shares.
+/// Lengths of commands are means over the middle half of a side's runs by their wall time:
 /// medians of parts do not add up to the median of the whole, these do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimeDifference {

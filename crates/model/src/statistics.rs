@@ -1,11 +1,12 @@
 //! Statistics of repeated trials: quantiles and the interval of the median. Two sets of
-//! runs are compared by [`ranks`] and [`bootstrap`].
+//! runs are compared by [`ranks`] and [`bootstrap`]; blocks of time within one run by [`blocks`].
 //!
 //! Everything is by rank, nothing assumes a normal distribution: times on a
 //! shared machine have one hard floor and a long tail. The interval of the
 //! median is the classic one by order statistics (Conover, *Practical
 //! Nonparametric Statistics*, 3.2): exact for any continuous distribution.
 
+pub mod blocks;
 pub mod bootstrap;
 pub mod ranks;
 

@@ -98,6 +98,16 @@ pub fn visible(letter: char, out: &mut String) {
     }
 }
 
+/// A number in a second, with three digits that count: `25,600`, `12.5`.
+#[must_use]
+pub fn rate(per_s: f64) -> String {
+    if per_s < 999.5 {
+        return three_digits(per_s);
+    }
+    let unit = 10_f64.powf(per_s.log10().floor() - 2.0);
+    count(((per_s / unit).round() * unit) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,3 +108,53 @@ fn a_source_of_no_known_kind_is_refused() {
         assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
     }
 }
+
+/// The first day of a newcomer, step 5: a server before and after its limit was raised.
+#[test]
+fn two_recordings_of_a_server_are_compared_by_its_transactions() {
+    const LIMITS: [u64; 2] = [160 << 20, 2 << 30];
+    let group = match testkit::Cgroup::v1_memory(LIMITS[0]) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let server = match PostgresServer::start(40, Some(&group)) {
+        Ok(server) => server,
+        Err(need) => return testkit::skip(need),
+    };
+    let directory = TempDir::new();
+    let files = ["tight.trec", "roomy.trec"].map(|name| directory.join(name));
+    let load = server.load(2);
+    for (file, limit) in files.iter().zip(LIMITS) {
+        std::fs::write(group.path().join("memory.limit_in_bytes"), limit.to_string()).unwrap();
+        // What the cache can hold is in it.
+        let sql = "SELECT sum(abalance) FROM pgbench_accounts";
+        let read = server.client("psql").args(["-XAtc", sql, "postgres"]).output().unwrap();
+        assert!(read.status.success(), "{read:?}");
+        let mut command = command("record --force --for 8s --work pg:xact_commit");
+        command.arg("--cgroup").arg(group.path()).arg("-o").arg(file);
+        command.env("PGHOST", server.socket_directory());
+        assert_eq!(run(command).code, Some(0));
+    }
+    drop(load);
+    let [tight, roomy] = files.map(|file| file.display().to_string());
+    let page = terrace(&format!("compare {tight} {roomy}")).done();
+    println!("{page}");
+    let has_wall = page.lines().any(|line| line.starts_with(" wall"));
+    assert!(!has_wall && !page.contains("were not watched alike"), "{page}");
+    let text = terrace(&format!("compare --json {tight} {roomy}")).done();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let schema = include_str!("../../../docs/compare.schema.json");
+    assert_eq!(support::schema_complaint(schema, &value), None, "{text}");
+    let rate = &value["items"][0];
+    assert_eq!((&rate["of"], &rate["name"]), (&"rate".into(), &"xact_commit".into()), "{text}");
+    assert_eq!((&rate["basis"], &rate["verdict"]), (&"blocks".into(), &"larger".into()), "{text}");
+    let sentence = value["sentence"].as_str().unwrap();
+    assert!(
+        sentence.starts_with("The second does ") && sentence.contains(" times as much: "),
+        "{text}"
+    );
+    let gate = terrace(&format!("compare --fail-if worse:5% {roomy} {tight}"));
+    assert_eq!(gate.code, Some(4), "{gate:?}");
+    assert!(gate.err.contains("xact_commit a second is "), "{gate:?}");
+    assert_eq!(terrace(&format!("compare --fail-if worse:5% {tight} {roomy}")).code, Some(0));
+}

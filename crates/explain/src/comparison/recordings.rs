@@ -9,7 +9,6 @@ use model::compared::{
 };
 use model::estimate::Better;
 use model::explanation::Explanation;
-use model::explanation::short_words;
 use std::collections::BTreeSet;
 
 /// Compares the runs of two sides.
@@ -39,7 +38,7 @@ fn with_interval_of(items: &[ComparedFigure], split: TimeDifference) -> TimeDiff
     }
 }
 
-fn side(runs: &[Explanation]) -> Side {
+pub(super) fn side(runs: &[Explanation]) -> Side {
     let mut subjects: Vec<&str> = runs.iter().map(|run| run.subject.as_str()).collect();
     subjects.dedup();
     let name = match subjects[..] {
@@ -114,21 +113,45 @@ fn figure(
     }
 }
 
+/// That a source was there for one side only; one that was there and quiet does not count.
+pub(super) fn watched_differently(first: &[Explanation], second: &[Explanation]) -> Vec<String> {
+    let closed = |runs: &[Explanation]| -> BTreeSet<&'static str> {
+        let unseen = runs.iter().flat_map(|run| &run.unseen);
+        let sources = unseen.filter_map(|unseen| source_words(&unseen.what));
+        let no_events = runs.iter().any(|run| run.watching.events.is_none());
+        sources.chain(no_events.then_some(KERNEL_EVENTS)).collect()
+    };
+    let (first, second) = (closed(first), closed(second));
+    let apart: Vec<String> =
+        first.symmetric_difference(&second).map(|words| (*words).to_owned()).collect();
+    if apart.is_empty() {
+        return Vec::new();
+    }
+    let list = crate::wording::list(&apart);
+    vec![format!("The two sides were not watched alike: {list} could be seen on one of them only.")]
+}
+
+/// What is missing where no events were followed at all.
+const KERNEL_EVENTS: &str = "kernel events";
+
+/// What a source shows, in words; `None` for what is no source of times or counts.
+fn source_words(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "events.sched" => "running and waiting threads",
+        "events.block" => "requests to devices",
+        "events.vmscan" => "reclaim",
+        "events.writeback" => "writeback",
+        "events.cpu" => "what processors did",
+        "events.who" => "single processes",
+        "delay_accounting" => "delays that the kernel charges",
+        "exits" => "the ends of threads",
+        _ => return None,
+    })
+}
+
 /// Why the comparison deserves less trust than usual.
 fn notes(first: &[Explanation], second: &[Explanation]) -> Vec<String> {
-    let mut notes = Vec::new();
-    let slices = |runs: &[Explanation]| -> BTreeSet<String> {
-        let all = runs.iter().flat_map(|run| &run.bars.wall);
-        all.map(|slice| slice.name.clone()).collect()
-    };
-    let apart: Vec<String> =
-        slices(first).symmetric_difference(&slices(second)).map(|name| short_words(name)).collect();
-    if !apart.is_empty() {
-        notes.push(format!(
-            "The two sides were not watched alike: {} could be seen on one of them only.",
-            crate::wording::list(&apart)
-        ));
-    }
+    let mut notes = watched_differently(first, second);
     let failed: BTreeSet<&str> = first
         .iter()
         .chain(second)

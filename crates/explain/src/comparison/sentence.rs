@@ -3,10 +3,12 @@
 
 use super::split::{causes, gains, is_proven, most_inside};
 use crate::wording::{list, percent};
+use model::bytes::three_digits;
 use model::compared::{Basis, ComparedFigure, Comparison, DifferencePart, TimeDifference};
 use model::comparison::DifferenceVerdict;
 use model::duration::show_ns;
 use model::explanation::short_words;
+use model::text::rate as per_second;
 
 /// The longest list of figures in a sentence.
 const NAMED: usize = 3;
@@ -128,6 +130,78 @@ fn with_error(part: &DifferencePart) -> String {
     }
 }
 
+/// The verdict on recordings of what runs on: how much was done in a second.
+pub(super) fn of_rates(items: &[ComparedFigure], work: Option<&str>) -> String {
+    let rate = items.iter().find(|item| item.of == "rate");
+    let Some((rate, (first, second))) =
+        rate.and_then(|rate| Some((rate, rate.first.zip(rate.second)?)))
+    else {
+        return "There is nothing to compare.".to_owned();
+    };
+    let Some(work) = work else {
+        return format!(
+            "Unproven: nothing in these recordings counts work (record --work), so more may be \
+             more work and not faster work. The second made {} requests a second to disks instead \
+             of {}{}.",
+            per_second(second),
+            per_second(first),
+            times(rate, first).map_or_else(String::new, |interval| format!(" ({interval})"))
+        );
+    };
+    let amounts =
+        format!("{} {work} a second instead of {}", per_second(second), per_second(first));
+    let factor =
+        if first > 0.0 { three_digits(second / first) } else { "infinitely many".to_owned() };
+    match (rate.verdict, times(rate, first)) {
+        (DifferenceVerdict::Unproven, None) => format!(
+            "Unproven: the recordings are too short, or the rate drifted all the time. This time \
+             the second did {factor} times as much: {amounts}."
+        ),
+        (DifferenceVerdict::Unproven, Some(interval)) => format!(
+            "Unproven: the second did {factor} times as much ({interval}), and work varies by as \
+             much by itself: {amounts}."
+        ),
+        (_, interval) => {
+            let interval = interval.map_or_else(String::new, |interval| format!(" ({interval})"));
+            let costs = costs(items, work);
+            format!("The second does {factor} times as much: {amounts}{interval}.{costs}")
+        }
+    }
+}
+
+/// `95 % interval 2.3 to 2.7 times`.
+fn times(rate: &ComparedFigure, first: f64) -> Option<String> {
+    let (low, high) = rate.low.zip(rate.high).filter(|_| first > 0.0)?;
+    let [low, high] = [low, high].map(|end| three_digits((1.0 + end / first).max(0.0)));
+    Some(format!("95 % interval {low} to {high} times"))
+}
+
+/// ` For each xact_commit: block I/O 105 us less, 0.86 requests fewer.`
+fn costs(items: &[ComparedFigure], work: &str) -> String {
+    let mut proven: Vec<(&ComparedFigure, f64)> = items
+        .iter()
+        .filter(|item| item.of == "per_work" && item.verdict != DifferenceVerdict::Unproven)
+        .filter_map(|item| Some((item, item.difference?)))
+        .collect();
+    proven.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
+    let times = proven.iter().filter(|(item, _)| item.unit == "ns").take(NAMED - 1);
+    let mut named: Vec<String> = times
+        .map(|(item, difference)| {
+            let way = if *difference < 0.0 { "less" } else { "more" };
+            format!("{} {} {way}", short_words(&item.name), show_ns(difference.abs()))
+        })
+        .collect();
+    let requests = proven.iter().find(|(item, _)| item.name == "requests");
+    named.extend(requests.map(|(_, difference)| {
+        let way = if *difference < 0.0 { "fewer" } else { "more" };
+        format!("{} requests {way}", three_digits(difference.abs()))
+    }));
+    if named.is_empty() {
+        return String::new();
+    }
+    format!(" For each {work}: {}.", named.join(", "))
+}
+
 /// The verdict on surveys.
 pub(super) fn of_surveys(items: &[ComparedFigure]) -> String {
     let compared = items.iter().filter(|item| item.difference.is_some());
@@ -176,6 +250,7 @@ pub fn worse(comparison: &Comparison) -> Option<(String, f64)> {
     let (item, share) = comparison.worst()?;
     let what = match item.of.as_str() {
         "wall" => "the wall time".to_owned(),
+        "rate" => format!("{} a second", item.name),
         of => format!("{of} {}", item.name),
     };
     Some((format!("{what} is {} worse", percent(share)), share))

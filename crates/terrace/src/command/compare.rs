@@ -8,7 +8,7 @@ use crate::args::compare::{Align, CompareArgs, Gate};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, OutputTarget, Page, compare, json};
-use explain::comparison::{self, NotAligned};
+use explain::comparison::{self, NotAligned, SteadyRun};
 use explain::recording::{Window, explain};
 use model::compared::{Comparison, WorkAlignment};
 use model::explanation::Explanation;
@@ -25,7 +25,7 @@ const MOST_RUNS: usize = 1000;
 /// One side as it was read.
 enum Runs {
     Surveys(Vec<Survey>),
-    Recordings(Vec<Explanation>),
+    Recordings(Vec<Explanation>, Vec<SteadyRun>),
 }
 
 /// Compares, and delivers.
@@ -70,14 +70,19 @@ pub fn compared(first: &[PathBuf], second: &[PathBuf], align: &Align) -> Result<
             let comparison = comparison::surveys(&a, &b, &kept);
             (comparison, Charts::Surveys([a, b, kept]))
         }
-        (Runs::Recordings(a), Runs::Recordings(b)) => {
+        (Runs::Recordings(a, steady_a), Runs::Recordings(b, steady_b)) => {
             let pair = [&first[middle(&a)], &second[middle(&b)]];
             let comparison = Comparison {
                 aligned: match align {
                     Align::Time => None,
                     Align::Progress(series) => Some(aligned(pair, series.as_deref())?),
                 },
-                ..comparison::recordings(&a, &b)
+                // Of what runs on the recorder chose the length.
+                ..if steady_a.len() == a.len() && steady_b.len() == b.len() {
+                    comparison::rates((&a, &steady_a), (&b, &steady_b))
+                } else {
+                    comparison::recordings(&a, &b)
+                }
             };
             (comparison, Charts::Recordings(pair.map(PathBuf::clone)))
         }
@@ -103,8 +108,13 @@ fn side(files: &[PathBuf]) -> Result<Runs> {
         return Err(Error::usage("a side has surveys and recordings"));
     }
     // One at a time: a recording may be a thousand times as large as its explanation.
-    let explained = |file: &PathBuf| Ok(explain(&open_recording(file)?, Window::default()));
-    Ok(Runs::Recordings(files.iter().map(explained).collect::<Result<_>>()?))
+    let (mut explained, mut steady) = (Vec::new(), Vec::new());
+    for file in files {
+        let recording = open_recording(file)?;
+        explained.push(explain(&recording, Window::default()));
+        steady.extend(comparison::steady_run(&recording));
+    }
+    Ok(Runs::Recordings(explained, steady))
 }
 
 /// The survey in `file`; `None` when it is no JSON at all.

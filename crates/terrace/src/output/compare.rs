@@ -99,24 +99,35 @@ fn runs(side: &Side) -> String {
     }
 }
 
+/// The heading of the parts of a difference in time, and what must be known to read them.
+const A_DIFFERENCE: (&str, &str) = (
+    "Where the difference is:",
+    "Means over the middle half of the runs; the parts add up. What is indented lies inside of the \
+     part above it, in thread time, and overlaps.",
+);
+
+/// The same of recordings of what runs on.
+const A_SECOND: (&str, &str) = (
+    "Where a second goes:",
+    "Shares of the wall time of each recording, which has the length that it was given.",
+);
+
 fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
     let mut sections = Vec::new();
+    let is_steady = comparison.items.iter().any(|item| item.of == "rate");
     if let Some(split) = &comparison.split {
-        sections.push(Section {
-            title: "Where the difference is:".to_owned(),
-            table: of_split(split, all),
-            note: "Means over the middle half of the runs; the parts add up. What is indented lies inside of the part \
-                   above it, in thread time, and overlaps.",
-        });
+        let (title, note) = if is_steady { A_SECOND } else { A_DIFFERENCE };
+        sections.push(Section { title: title.to_owned(), table: of_split(split, all), note });
     }
     let worth_a_row = |item: &&ComparedFigure| match comparison.what {
         ComparisonSubject::Surveys => item.first.or(item.second).is_some(),
-        ComparisonSubject::Recordings => all || item.of == "wall" || is_proven_finding(item),
+        ComparisonSubject::Recordings => all || is_said(item),
     };
     let items: Vec<&ComparedFigure> = comparison.items.iter().filter(worth_a_row).collect();
     if !items.is_empty() {
         sections.push(Section {
-            title: "Medians:".to_owned(),
+            title: if is_steady { "In a second, and for each unit of work:" } else { "Medians:" }
+                .to_owned(),
             table: of_items(&items, comparison.what),
             note: "",
         });
@@ -125,8 +136,14 @@ fn sections(comparison: &Comparison, all: bool) -> Vec<Section> {
     sections
 }
 
-fn is_proven_finding(item: &ComparedFigure) -> bool {
-    item.of == "finding" && item.verdict != DifferenceVerdict::Unproven
+/// Whether a brief page of recordings has the figure.
+fn is_said(item: &ComparedFigure) -> bool {
+    let is_some = || item.first.unwrap_or(0.0).max(item.second.unwrap_or(0.0)) > 0.0;
+    match item.of.as_str() {
+        "wall" => true,
+        "rate" | "per_work" => is_some(),
+        of => of == "finding" && item.verdict != DifferenceVerdict::Unproven,
+    }
 }
 
 /// A part that is less than this share of either whole is left out of a brief page.

@@ -7,8 +7,7 @@ use super::figure::{self, Digits};
 use super::style::Tone;
 use super::table::{Table, tied, wrap};
 use model::Evidence;
-use model::bytes::three_digits;
-pub use model::text::count;
+pub use model::text::{count, rate};
 
 /// Paints each line by itself: a colour that runs over a line end colours the margin.
 pub fn painted_lines(page: Page, tone: Tone, text: &str) -> String {
@@ -90,15 +89,6 @@ pub fn indented(text: &str, tone: Tone, indent: usize, hang: usize, page: Page) 
 pub fn sentence(page: Page, tone: Tone, text: &str, hang: usize) -> String {
     let lines = wrap(text, page.width.saturating_sub(1), hang);
     format!(" {}\n", painted_lines(page, tone, &lines))
-}
-
-/// A number in a second, with three digits that count: `25,600`, `12.5`.
-pub fn rate(per_s: f64) -> String {
-    if per_s < 999.5 {
-        return three_digits(per_s);
-    }
-    let unit = 10_f64.powf(per_s.log10().floor() - 2.0);
-    count(((per_s / unit).round() * unit) as u64)
 }
 
 /// The values of each key, in the order in which the keys came first.

@@ -5,7 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use testkit::TempDir;
+use testkit::{Cgroup, TempDir};
 
 /// The account that the server runs as.
 const ACCOUNT: &str = "postgres";
@@ -28,12 +28,12 @@ impl Drop for Load {
 }
 
 impl PostgresServer {
-    /// Starts one, with a database for pgbench of this scale (16 MB each); `group` is the directory
-    /// of a control group for it and all that it starts.
+    /// Starts one, with a database for pgbench of this scale (16 MB each); `group` is for it and
+    /// all that it starts, so that its cache is charged there.
     ///
     /// # Errors
     /// The words for [`testkit::skip`].
-    pub fn start(scale: u32, group: Option<&Path>) -> Result<Self, String> {
+    pub fn start(scale: u32, group: Option<&Cgroup>) -> Result<Self, String> {
         if !testkit::is_root() {
             return Err("root".to_owned());
         }
@@ -52,22 +52,15 @@ impl PostgresServer {
         );
         let path = data.join("postgresql.auto.conf");
         std::fs::write(&path, settings).unwrap();
-        let mut start = server.as_account("pg_ctl");
+        let program = "setpriv";
+        let joins = group.map(|group| group.command(program));
+        let plain = || testkit::with_default_signals(program);
+        let mut start = server.account_of(joins.unwrap_or_else(plain), "pg_ctl");
         start.args(["-w", "-t", "120", "-l"]).arg(server.directory.join("log"));
         server.done(start.arg("-D").arg(&data).arg("start"));
         if scale > 0 {
             let scale = scale.to_string();
             server.done(server.client("pgbench").args(["-i", "-q", "-s", &scale, ACCOUNT]));
-        }
-        if let Some(group) = group {
-            // Its processes move once they are few; those that it starts later follow.
-            let pid = std::fs::read_to_string(data.join("postmaster.pid")).unwrap();
-            let first = pid.lines().next().unwrap().to_owned();
-            let list = format!("/proc/{first}/task/{first}/children");
-            let children = std::fs::read_to_string(list).unwrap();
-            for pid in children.split_whitespace().chain([first.as_str()]) {
-                std::fs::write(group.join("cgroup.procs"), pid).unwrap();
-            }
         }
         Ok(server)
     }
@@ -101,7 +94,10 @@ impl PostgresServer {
     }
 
     fn as_account(&self, program: &str) -> Command {
-        let mut command = testkit::with_default_signals("setpriv");
+        self.account_of(testkit::with_default_signals("setpriv"), program)
+    }
+
+    fn account_of(&self, mut command: Command, program: &str) -> Command {
         command.args(["--reuid", ACCOUNT, "--regid", ACCOUNT, "--init-groups"]);
         command.arg(self.programs.join(program)).current_dir(self.directory.path());
         command

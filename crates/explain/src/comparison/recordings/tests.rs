@@ -4,7 +4,7 @@
 use super::*;
 use model::Grade;
 use model::comparison::DifferenceVerdict;
-use model::explanation::{Bars, OverlappingPart, Slice};
+use model::explanation::{Bars, EventSource, OverlappingPart, Slice, Unseen};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -142,17 +142,29 @@ fn an_odd_run_is_kept_out_of_the_split() {
 }
 
 #[test]
-fn what_was_watched_otherwise_or_failed_is_said() {
-    let mut other = run(500, 100);
-    other.bars.wall.retain(|slice| slice.name != "block_io");
+fn what_was_watched_otherwise_or_failed_is_said_and_what_was_quiet_is_not() {
+    let seen = |what: &str| Explanation {
+        unseen: vec![Unseen { what: what.to_owned(), why: "why".to_owned(), remedy: None }],
+        ..run(500, 100)
+    };
+    let mut quiet = run(500, 100);
+    quiet.bars.wall.retain(|slice| slice.name != "block_io");
+    assert_eq!(recordings(&[run(500, 100)], &[quiet]).notes.len(), 1, "only that runs are few");
+    let mut other = seen("delay_accounting");
     other.ending = "exit 1".to_owned();
     let compared = recordings(&[run(500, 100)], &[other]);
+    let notes = &compared.notes;
     assert!(
-        compared.notes[0].contains("block I/O could be seen on one of them only"),
-        "{:?}",
-        compared.notes
+        notes[0].contains("delays that the kernel charges could be seen on one of them only"),
+        "{notes:?}"
     );
-    assert!(compared.notes[1].contains("(exit 1)"), "{:?}", compared.notes);
+    assert!(notes[1].contains("(exit 1)"), "{notes:?}");
+    let mut followed = run(500, 100);
+    followed.watching.events = Some(EventSource::InKernel);
+    let compared = recordings(&[run(500, 100)], &[followed]);
+    assert!(compared.notes[0].contains("kernel events could be seen"), "{:?}", compared.notes);
+    let alike = recordings(&[seen("memory_limit")], &[run(500, 100)]);
+    assert_eq!(alike.notes.len(), 1, "what a rule could not judge is no source");
 }
 
 #[test]
