@@ -374,6 +374,19 @@ fn made_by_hand_what_is_cleared_unseen_or_silent_is_so_with_its_number() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// So many swapped pages are innocent because they were back soon.
+#[test]
+fn a_count_that_clears_says_what_it_cost() {
+    let fixtures = Fixture::read("swapping");
+    let innocent = fixtures.iter().find(|one| one.story.starts_with("somebody else swapped"));
+    let judged = innocent.unwrap().judged();
+    let swap = judged.cleared.iter().find(|one| one.id == "swapping").unwrap();
+    assert_eq!((swap.evidence.value, swap.cost_ns), (132_060.0, Some(0)));
+    let still = fixtures.iter().find(|one| one.story == "nothing was swapped").unwrap().judged();
+    let swap = still.cleared.iter().find(|one| one.id == "swapping").unwrap();
+    assert_eq!((swap.evidence.value, swap.cost_ns), (0.0, None));
+}
+
 /// The ids that something is said of, findings once for all of theirs.
 fn spoken(judged: &Explanation) -> BTreeSet<&str> {
     let cleared = judged.cleared.iter().map(|cleared| cleared.id.as_str());

@@ -135,6 +135,9 @@ pub struct ClearedCause {
     pub name: String,
     /// The number that excludes it.
     pub evidence: Evidence,
+    /// What it cost at most, where the number is a count: why so many are innocent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_ns: Option<u64>,
 }
 
 /// What could not be seen.

@@ -36,18 +36,15 @@ function share(ns, of) {
  */
 export function bars(explain, ending, of) {
   const machine = explain.bars.thread.some((/** @type {Slice} */ { name }) => name === "idle");
-  return element(
-    "div.bars",
-    {},
-    bar(`wall${ending}`, `Wall time${of}`, explain.bars.wall, explain.wall_ns, []),
-    bar(
-      `thread${ending}`,
-      `All ${machine ? "processors" : "threads"} together${of}`,
-      explain.bars.thread,
-      explain.thread_ns,
-      explain.of_which,
-    ),
+  const wall = bar(`wall${ending}`, `Wall time${of}`, explain.bars.wall, explain.wall_ns, []);
+  const threads = bar(
+    `thread${ending}`,
+    `All ${machine ? "processors" : "threads"} together${of}`,
+    explain.bars.thread,
+    explain.thread_ns,
+    explain.of_which,
   );
+  return element("div.bars", {}, ...(machine ? [threads, wall] : [wall, threads]));
 }
 
 /**

@@ -1,6 +1,7 @@
 // What cost time, worst first, each with its evidence; the causes ruled out; what was not seen.
 import { element } from "./dom.js";
 import { evidenceText } from "./bars.js";
+import { figure } from "./format.js";
 
 /** @typedef {import("./bars.js").Evidence} Evidence */
 /**
@@ -48,19 +49,30 @@ export function findings(explain, choose, now, of) {
 }
 
 /**
+ * The number of an innocent, if it says why: a count needs the time that it cost.
+ * @param {Evidence} evidence @param {number | undefined} cost_ns
+ */
+function whyInnocent(evidence, cost_ns) {
+  const says = evidence.value === 0 || ["ns", "ratio"].includes(evidence.unit);
+  const text = evidenceText(evidence);
+  if (cost_ns !== undefined && !says) return `${text} in ${figure(cost_ns, "ns")}`;
+  return says || evidence.unit.endsWith("looked at") ? text : "";
+}
+
+/**
  * What else there is to say, closed at first.
  * @param {any} explain @param {(chosen: Chosen | null) => void} choose
  * @param {string | null} now which is shown
  */
 export function remarks(explain, choose, now) {
-  const cleared = explain.cleared.map((/** @type {any} */ { id, name, evidence }) =>
+  const cleared = explain.cleared.map((/** @type {any} */ { id, name, evidence, cost_ns }) =>
     element(
       "li",
       {},
       pressed(
         "cleared",
         { id, evidence: [evidence] },
-        [element("b", {}, name), ` ${evidenceText(evidence)}`],
+        [element("b", {}, name), ` ${whyInnocent(evidence, cost_ns)}`],
         choose,
         id === now,
       ),

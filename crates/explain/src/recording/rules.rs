@@ -14,6 +14,7 @@ mod call_storms;
 mod children_wait;
 mod compaction;
 mod copy_on_write;
+mod cost;
 mod cpu_bound;
 mod cpu_contention;
 mod cpu_limit;
@@ -416,7 +417,12 @@ pub fn judge(run: &RunView) -> Explanation {
     let mut unseen: Vec<Unseen> = not_judged.collect();
     let cleared = cleared.into_iter().filter_map(|(rule, number)| {
         let watched = witness::watched(run, rule.id, Some(&number));
-        watched.map(|watched| watched.clear(rule, number)).map_err(|one| unseen.push(*one)).ok()
+        let is_counted = number.value > 0.0 && number.unit != "ns" && number.unit != "ratio";
+        let cost_ns = is_counted.then(|| cost::cost_ns(run, rule.id)).flatten();
+        watched
+            .map(|watched| watched.clear(rule, number, cost_ns))
+            .map_err(|one| unseen.push(*one))
+            .ok()
     });
     let excluded = cleared.collect();
     let mut findings = in_order(found);

@@ -10,6 +10,7 @@ mod span;
 mod table;
 
 use super::rules::{RunRule, RunView};
+use crate::wording::long_time;
 pub use command::watching_command;
 use model::Evidence;
 use model::explanation::{ClearedCause, TimeSlice, Unseen};
@@ -87,9 +88,14 @@ impl Watched {
         self.by
     }
 
-    /// Clears the suspect of a rule by the number that excludes it.
-    pub(super) fn clear(&self, rule: &RunRule, evidence: Evidence) -> ClearedCause {
-        ClearedCause { id: rule.id.to_owned(), name: rule.suspect.to_owned(), evidence }
+    /// Clears the suspect of a rule by the number that excludes it, and what that cost at most.
+    pub(super) fn clear(
+        &self,
+        rule: &RunRule,
+        evidence: Evidence,
+        cost_ns: Option<u64>,
+    ) -> ClearedCause {
+        ClearedCause { id: rule.id.to_owned(), name: rule.suspect.to_owned(), evidence, cost_ns }
     }
 }
 
@@ -332,6 +338,7 @@ fn block_charges(run: &RunView) -> Result<(), Missing> {
         let why = "some waits for block I/O were charged from a wrong stamp and left out";
         return Err(Missing::with_events(run, why, "sched"));
     }
+    few_for_the_disks(run)?;
     if charges(run).is_ok() {
         return Ok(());
     }
@@ -343,6 +350,33 @@ fn block_charges(run: &RunView) -> Result<(), Missing> {
     }
     span::counted(run, &["tree.block_io_ns"])?;
     most_was_sampled(run)
+}
+
+/// Less than this part of what the disks took for the subject's requests is no charge to believe.
+/// Picked: read-ahead hides most of the waiting, not nearly all of it.
+const LEAST_CHARGED: u64 = 20;
+
+/// A charge that contradicts the disks: they worked for the subject long, and it waited for none of
+/// it. Seen: 1.41 GiB read and 6 ms charged.
+fn few_for_the_disks(run: &RunView) -> Result<(), Missing> {
+    let took_ns = || {
+        let own = run.growth("tree.read_bytes")?;
+        let all = run.growth_between("disk.", ".read_bytes")?;
+        let ns = run.growth_between("disk.", ".read_ns")?;
+        let part = u128::from(ns) * u128::from(own.min(all)) / u128::from(all.max(1));
+        u64::try_from(part).ok()
+    };
+    let disks_ns = took_ns().unwrap_or(0);
+    let charged_ns = run.accounts.thread(TimeSlice::BlockIo);
+    if !run.hurts(disks_ns) || charged_ns >= disks_ns / LEAST_CHARGED {
+        return Ok(());
+    }
+    let why = format!(
+        "the disks took {} for its reads, and {} of waiting was charged",
+        long_time(disks_ns as f64),
+        long_time(charged_ns as f64)
+    );
+    Err(Missing::with_events(run, why, "sched"))
 }
 
 /// Threads that ran or were in the queue all of the time waited for nothing else.

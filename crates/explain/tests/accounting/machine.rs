@@ -49,6 +49,18 @@ fn its_wall_is_what_some_processor_ran_at_most() {
     assert_eq!(slice_ms(&explained.bars.wall, "sleep"), Some(150));
 }
 
+/// Seen on a kernel that loses the switch to the idle task: "CPU 98 %" of an idle machine.
+#[test]
+fn a_thread_that_ran_longer_than_all_processors_is_not_believed() {
+    let idle = machine(1000).grows_ms("stat.cpu.user_ns", 20).grows_ms("stat.cpu.idle_ns", 1980);
+    let explained = idle.events([980, 0, 0, 0, 20], [980, 0, 0, 20]).explained();
+    adds_up(&explained);
+    assert_eq!(slice_ms(&explained.bars.wall, "run"), Some(20));
+    assert!(explained.bars.wall.iter().all(|slice| slice.grade != Grade::Measured));
+    let doubt = "some thread ran for 980 ms by switch events, and all processors for 20 ms";
+    assert!(explained.doubts.iter().any(|text| text.starts_with(doubt)), "{:?}", explained.doubts);
+}
+
 #[test]
 fn without_ticks_nothing_is_explained() {
     let explained = machine(1000).explained();

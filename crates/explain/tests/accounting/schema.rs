@@ -162,8 +162,12 @@ fn full() -> Explanation {
         others: 2,
         groups: vec![used()],
     }];
-    explained.cleared =
-        vec![ClearedCause { id: "swapping".to_owned(), name: "swap".to_owned(), evidence }];
+    explained.cleared = vec![ClearedCause {
+        id: "swapping".to_owned(),
+        name: "swap".to_owned(),
+        evidence,
+        cost_ns: Some(7),
+    }];
     explained.remedies = vec![Remedy {
         finding: "lock_contention".to_owned(),
         text: "Hold it for less. Risk: none.".to_owned(),

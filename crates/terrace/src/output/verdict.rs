@@ -118,7 +118,8 @@ fn work(explanation: &Explanation, page: Page) -> String {
 /// The one bar of a brief page, with lines above it where it needs an introduction.
 fn one_bar(explanation: &Explanation, page: Page) -> String {
     let bars = &explanation.bars;
-    let clock_alone = one_at_a_time(explanation);
+    let is_machine = of_processors(&bars.thread);
+    let clock_alone = one_at_a_time(explanation) && !is_machine;
     let slices = if clock_alone { &bars.wall } else { &bars.thread };
     let drawn = bar::render(slices, page);
     if drawn.trim().is_empty() {
@@ -130,8 +131,8 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
     } else if !clock_alone {
         let how = if inferred(slices) { ", inferred" } else { "" };
         let whole = long_time(explanation.thread_ns);
-        lines.extend(wall_time(&bars.wall));
-        lines.push(if of_processors(slices) {
+        lines.extend(idle(explanation).or_else(|| wall_time(&bars.wall)));
+        lines.push(if is_machine {
             format!("All processors together, {whole} of processor time{how}:")
         } else {
             format!("All threads together, {whole} of thread time{how}:")
@@ -145,6 +146,20 @@ fn one_bar(explanation: &Explanation, page: Page) -> String {
 pub fn of_processors(slices: &[Slice]) -> bool {
     let theirs = [TimeSlice::Idle, TimeSlice::Steal];
     slices.iter().any(|slice| theirs.iter().any(|of| slice.name == *of))
+}
+
+/// From this share on a machine was idle. Picked: the rest is what services and the recorder need.
+const MOSTLY_IDLE: f64 = 0.9;
+
+/// `The machine was idle: 97 % of its processors' time`; `None` where it was not.
+pub fn idle(explanation: &Explanation) -> Option<String> {
+    let slices = &explanation.bars.thread;
+    let idle = slices.iter().find(|slice| slice.name == TimeSlice::Idle)?;
+    let share = idle.ns as f64 / explanation.thread_ns.max(1) as f64;
+    (share >= MOSTLY_IDLE).then(|| {
+        let percent = tied(&figure::percent(share));
+        format!("The machine was idle: {percent} of its processors' time.")
+    })
 }
 
 /// `Wall time: CPU 97%, sleep 3%`; `None` where that bar is empty.
@@ -199,7 +214,8 @@ fn unknown(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> S
 
 /// The share of the shown bar that nothing has measured.
 fn unexplained(explanation: &Explanation) -> f64 {
-    let (slices, whole_ns) = if one_at_a_time(explanation) {
+    let is_machine = of_processors(&explanation.bars.thread);
+    let (slices, whole_ns) = if one_at_a_time(explanation) && !is_machine {
         (&explanation.bars.wall, explanation.wall_ns)
     } else {
         (&explanation.bars.thread, explanation.thread_ns)

@@ -15,6 +15,19 @@ const EACH_THREAD_NS: u64 = 4_000_000;
 /// Where two sources that know the same thing differ by more than noise, in sentences with
 /// both numbers.
 pub(super) fn disagreements(view: &View, sources: &Sources) -> Vec<String> {
+    let contradiction = super::machine::too_much_run_ns(view)
+        .filter(|_| sources.events && source::is_machine(view))
+        .map(|(by_events, by_ticks)| {
+            format!(
+                "some thread ran for {} by switch events, and all processors for {} by their own \
+                 count: the bars have the latter",
+                show_ns(by_events as f64),
+                show_ns(by_ticks as f64)
+            )
+        });
+    if let Some(contradiction) = contradiction {
+        return vec![contradiction];
+    }
     let comparable = sources.events && sources.lost_exits == 0 && !source::is_machine(view);
     let Some(rows) = sources.rows.as_ref().filter(|_| comparable) else {
         return Vec::new();

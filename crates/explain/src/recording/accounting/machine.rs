@@ -53,11 +53,23 @@ pub(super) fn processors_bar(view: &View) -> FilledBar {
     bar.close(whole)
 }
 
-/// The wall time: by events, or as much of each interval as any processor can have
-/// run in it.
+/// Two clocks of the kernel may differ by so much of the wall time.
+const DIFFERENCE: f64 = 0.05;
+
+/// How long some thread ran by events, and how long all processors did by their own count, where
+/// the former is longer: some kernels lose the switch to the idle task.
+pub(super) fn too_much_run_ns(view: &View) -> Option<(u64, u64)> {
+    let by_events = view.sum("trace.wall.run_ns")?;
+    let by_ticks = busy_ns(view)?.saturating_add(view.growth(STEAL).unwrap_or(0));
+    let allowed = by_ticks.saturating_add((view.wall_ns() as f64 * DIFFERENCE) as u64);
+    (by_events > allowed).then_some((by_events, by_ticks))
+}
+
+/// The wall time: by events, unless they contradict what the processors ran; else as much of each
+/// interval as any processor can have run in it.
 pub(super) fn wall_bar(view: &View, sources: &Sources) -> FilledBar {
-    let by_events = sources.events.then(|| wall::by_events(view, sources));
-    if let Some(filled) = by_events.flatten() {
+    let by_events = sources.events.then(|| wall::by_events(view, sources)).flatten();
+    if let Some(filled) = by_events.filter(|_| too_much_run_ns(view).is_none()) {
         return filled;
     }
     let names = [RUN[0], RUN[1], RUN[2], RUN[3], RUN[4], STEAL, IOWAIT, IDLE];

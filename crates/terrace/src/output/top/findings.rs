@@ -116,6 +116,7 @@ mod tests {
             id: name.to_owned(),
             name: name.to_owned(),
             evidence: Evidence::new("x", 0.0, "count", "x"),
+            cost_ns: None,
         };
         Explanation {
             findings: (0..count).map(cause).collect(),

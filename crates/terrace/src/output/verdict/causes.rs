@@ -3,7 +3,7 @@
 
 use super::{continued, nothing, paragraph, remedies, usage};
 use crate::output::Page;
-use crate::output::prose::{commands_tied, counted_value, indented, shown};
+use crate::output::prose::{commands_tied, counted_value, indented, long_time, shown};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
 use model::explanation::{Cause, ClearedCause, Explanation};
@@ -71,13 +71,18 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
     text
 }
 
-/// `small page cache 5 refaults`; of nothing it need not be said of what.
+/// `swap 31,483 pages in 12 ms`, `reads 6.1 ms`, `small page cache 0`: a number stands beside an
+/// innocent only if it says why it is innocent.
 fn suspect(cleared: &ClearedCause) -> String {
-    let evidence = &cleared.evidence;
-    if evidence.value == 0.0 && evidence.unit != "ratio" {
-        format!("{} 0", cleared.name)
-    } else {
-        format!("{} {}", cleared.name, counted_value(evidence))
+    let ClearedCause { name, evidence, cost_ns, .. } = cleared;
+    let counted = counted_value(evidence);
+    let says_why =
+        evidence.unit == "ns" || evidence.unit == "ratio" || evidence.unit.ends_with("looked at");
+    match cost_ns {
+        _ if evidence.value == 0.0 && evidence.unit != "ratio" => format!("{name} 0"),
+        Some(ns) => format!("{name} {counted} in {}", long_time(*ns)),
+        None if says_why => format!("{name} {counted}"),
+        None => name.clone(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! them, everybody who is not to blame, what could not be seen, and the repairs.
 
 use super::bar;
-use super::{inferred, of_processors, paragraph};
+use super::{idle, inferred, of_processors, paragraph};
 use crate::output::Page;
 use crate::output::figure;
 use crate::output::prose::{commands_tied, count, grouped, indented, long_time, shown};
@@ -20,8 +20,13 @@ pub fn bars(explanation: &Explanation, page: Page) -> String {
     } else {
         format!("Thread time: {whole}, the lives of all threads summed")
     };
-    let mut text = one(&clock, &explanation.bars.wall, page);
-    text.push_str(&one(&threads, &explanation.bars.thread, page));
+    let mut text = idle(explanation).map_or_else(String::new, |line| title(&line, false, page));
+    let wall = one(&clock, &explanation.bars.wall, page);
+    let thread = one(&threads, &explanation.bars.thread, page);
+    let is_machine = of_processors(&explanation.bars.thread);
+    let [first, second] = if is_machine { [thread, wall] } else { [wall, thread] };
+    text.push_str(&first);
+    text.push_str(&second);
     text.push_str(&inside(&explanation.of_which, page));
     text
 }
@@ -31,7 +36,9 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
     let mut text = title("Not to blame", explanation.cleared.is_empty(), page);
     for suspect in &explanation.cleared {
         let evidence = &suspect.evidence;
-        let line = format!("{}: {} ({})", suspect.name, shown(evidence), evidence.source);
+        let cost = suspect.cost_ns.map(|ns| format!(" in {}", long_time(ns)));
+        let number = format!("{}{}", shown(evidence), cost.unwrap_or_default());
+        let line = format!("{}: {number} ({})", suspect.name, evidence.source);
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     let is_all_seen = explanation.unseen.is_empty();

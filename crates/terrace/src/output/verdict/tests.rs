@@ -32,6 +32,7 @@ fn cleared(name: &str, value: f64, unit: &str) -> ClearedCause {
         id: name.replace(' ', "_"),
         name: name.to_owned(),
         evidence: seen("pswpin", value, unit),
+        cost_ns: None,
     }
 }
 
@@ -325,17 +326,22 @@ fn a_number_says_of_what_and_says_it_once() {
     assert_eq!(shown(&once), "page faults 59,719");
     let other = evidence("minor faults", 3.0, "count");
     assert_eq!(shown(&other), "minor faults 3");
-    let cleared = |value: f64| {
+    let cleared = |value: f64, unit: &str, cost_ns: Option<u64>| {
         let mut explanation = restore();
         explanation.cleared = vec![ClearedCause {
             id: "cache_too_small".to_owned(),
             name: "small page cache".to_owned(),
-            evidence: evidence("group0.memory.stat.workingset_refault_file", value, "refaults"),
+            evidence: evidence("group0.memory.stat.workingset_refault_file", value, unit),
+            cost_ns,
         }];
         show(&explanation, Detail::Brief, 80)
     };
-    assert!(cleared(5.0).contains("small page cache 5 refaults\n"));
-    assert!(cleared(0.0).contains("small page cache 0\n"));
+    let (refaults, cost_ns) = ("refaults", Some(12_000_000));
+    let counted = cleared(31_483.0, refaults, cost_ns);
+    assert!(counted.contains("small page cache 31,483 refaults in 12 ms\n"), "{counted}");
+    assert!(cleared(5.0, refaults, None).contains("small page cache\n"));
+    assert!(cleared(5e6, "ns", None).contains("small page cache 5 ms\n"));
+    assert!(cleared(0.0, refaults, cost_ns).contains("small page cache 0\n"));
 }
 
 #[test]
@@ -371,6 +377,23 @@ fn the_bar_of_a_machine_is_of_its_processors() {
     for text in [brief, full] {
         assert!(!text.contains("All threads") && !text.contains("Thread time"), "{text}");
     }
+}
+
+#[test]
+fn an_idle_machine_is_called_idle_first() {
+    let mut machine = machine();
+    machine.findings = Vec::new();
+    machine.bars.thread = vec![slice("run", 2_600_000_000), slice("idle", 80_000_000_000)];
+    let words = "The machine was idle: 97 % of its processors' time.";
+    for detail in [Detail::Brief, Detail::Full] {
+        let text = show(&machine, detail, 80);
+        let mut lines = text.lines().skip(1).filter(|line| !line.is_empty());
+        assert_eq!(lines.next().map(str::trim), Some(words), "{text}");
+        let (processors, wall) = (text.find("rocessor"), text.find("Wall time"));
+        assert!(wall.is_none() || processors < wall, "{text}");
+    }
+    machine.bars.thread = vec![slice("run", 30_000_000_000), slice("idle", 52_600_000_000)];
+    assert!(!show(&machine, Detail::Brief, 80).contains("was idle"));
 }
 
 #[test]
