@@ -6,9 +6,12 @@
 //! are links (`openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`). `walk` says which links on
 //! the way to the directory are followed, and which users can change that way.
 
+mod entries;
 #[cfg(test)]
 mod tests;
 mod walk;
+
+pub use entries::SpecialFile;
 
 use crate::error::{Error, Result};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};

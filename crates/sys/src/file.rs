@@ -107,6 +107,24 @@ pub fn sync_data(file: &File) -> Result<()> {
     count("sync", || unsafe { libc::fdatasync(file.as_raw_fd()) } as isize).map(drop)
 }
 
+/// Waits until all data and names of the file system that holds `file` are on its device, those of
+/// other programs too.
+///
+/// # Errors
+/// `Device` if a write failed since `file` was opened (Linux 5.8; before, failures are not said).
+pub fn sync_file_system(file: &File) -> Result<()> {
+    retry_on_intr(|| rustix::fs::syncfs(file)).map_err(failed("sync the file system"))
+}
+
+/// Makes `target` share all data of `source` (`FICLONE`): nothing is copied until one of them
+/// changes. `target` is open for writing, on the same file system.
+///
+/// # Errors
+/// `Unsupported` where the file system has no shared data; `Other` with `EXDEV` across two.
+pub fn share_data(source: &File, target: &File) -> Result<()> {
+    retry_on_intr(|| rustix::fs::ioctl_ficlone(target, source)).map_err(failed("share the data"))
+}
+
 /// Gives the range's space back to the file system; it then reads as zeroes, and the file keeps
 /// its length.
 ///

@@ -259,3 +259,27 @@ fn an_unnoticed_reading_leaves_the_access_time() {
     assert_eq!(accessed(), 1000);
     assert_eq!(open_unnoticed(Path::new("/dev/null")).unwrap_err().kind, ErrorKind::Invalid);
 }
+
+#[test]
+fn data_is_shared_where_the_file_system_can() {
+    let directory = TempDir::new();
+    let open = |name: &str| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        options.open(directory.join(name)).unwrap()
+    };
+    let (source, target) = (open("source"), open("target"));
+    write_at(&source, b"shared", 0).unwrap();
+    match share_data(&source, &target) {
+        Ok(()) => {
+            let mut read = [0; 6];
+            assert_eq!(read_at(&target, &mut read, 0).unwrap(), 6);
+            assert_eq!(&read, b"shared");
+        }
+        Err(error) => {
+            assert!(matches!(error.kind, ErrorKind::Unsupported), "{error:?}");
+            testkit::skip("a file system with shared data (btrfs, XFS) for temporary files");
+        }
+    }
+    sync_file_system(&source).unwrap();
+}
