@@ -13,9 +13,11 @@
 
 pub mod accounting;
 pub mod attribution;
+mod awaited;
 mod coverage;
 mod doubts;
 mod limited;
+pub mod moments;
 pub mod rules;
 mod unseen;
 pub mod view;
@@ -45,6 +47,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
             unseen.push(of_rule);
         }
     }
+    let server = awaited::server(&view, &accounts);
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         subject: words::subject(recording),
@@ -60,11 +63,14 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         remedies: judged.remedies,
         work: work::done(&view),
         disk: judged.disk,
+        server,
         covered: judged.covered,
         cleared: judged.cleared,
         unseen,
         doubts: doubts::doubts(&view, accounts.disagreements),
         usage: Vec::new(),
+        moments: Vec::new(),
+        marks: moments::marks(recording, view.from_ns(), view.to_ns()),
         watching: watching(&view),
     };
     attribution::attribute(&view, &mut explanation);

@@ -3,13 +3,17 @@
 //! (`terrace.explain/1`).
 
 mod actors;
+mod awaited_server;
 mod disk;
+mod moments;
 mod remedies;
 mod slices;
 
 use crate::finding::{Evidence, Finding, Grade};
 pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
+pub use awaited_server::AwaitedServer;
 pub use disk::{DiskState, DiskVerdict};
+pub use moments::{ShownMark, StandingOut, UnusualFigure};
 pub use remedies::{ExpectedGain, Remedy, SettingChange};
 use serde::{Deserialize, Serialize};
 pub use slices::{CALL_PART, TimePart, TimeSlice, short_words};
@@ -226,6 +230,9 @@ pub struct Explanation {
     /// Whether it was the disk; `None` where no disk can be involved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskVerdict>,
+    /// The server of this machine that a command mostly waited for; `None` if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<AwaitedServer>,
     /// The share of the wall time outside user code that the findings account for, 0 to 1; `None`
     /// where there is too little such time to judge, or its length is not known.
     #[serde(default)]
@@ -239,6 +246,13 @@ pub struct Explanation {
     /// The first users of each figure that was used much; empty where that was not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<FigureUse>,
+    /// Moments of a long recording that stood out against its usual level, in order of time; empty
+    /// for a part, a command, or a short one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moments: Vec<StandingOut>,
+    /// The marks of the part that is explained, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<ShownMark>,
     /// What recording cost.
     pub watching: Watching,
 }

@@ -13,12 +13,13 @@ pub mod sampled;
 pub mod series;
 pub mod steps;
 pub mod task;
+pub mod wall_clock;
 pub mod who;
 
 pub use clock::ClockSet;
 pub use facts::{
-    DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, NewMemoryPrice, SourceState, Subject,
-    SurveyedDevice,
+    DeviceFacts, DeviceKind, Facts, GroupFacts, MountFacts, NewMemoryPrice, ServerFacts,
+    ServerLink, SourceState, Subject, SurveyedDevice,
 };
 pub use group_name::{GroupKind, GroupName};
 pub use limited_group::{LIMITED, is_in_group, limited_directory, limited_group, path_in_source};
@@ -27,6 +28,7 @@ pub use sampled::{CallPurpose, CallShare, SampledPart};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
+pub use wall_clock::WallClock;
 pub use who::{
     FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow, Who,
 };
@@ -72,8 +74,10 @@ pub struct Recording {
     pub tasks: Vec<Task>,
     /// What single processes used, and which files; empty where it was not watched.
     pub who: Who,
-    /// How it ended; `None` for a recording that was cut.
+    /// How it ended; `None` for a recording that was cut, or that is still being written.
     pub outcome: Option<RecordingOutcome>,
+    /// Whether its recorder still wrote to it when it was read.
+    pub is_growing: bool,
     /// What was wrong with the file that it was read from, and what of it was more than a
     /// reader takes; empty when nothing was.
     pub damage: Vec<String>,

@@ -16,6 +16,7 @@ mod out_of_memory;
 mod pace;
 mod recent;
 mod sampler;
+mod servers;
 mod target;
 mod watch;
 

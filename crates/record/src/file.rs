@@ -32,7 +32,7 @@ pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
 pub use file_sink::{FileSink, check};
 pub use follower::Follower;
 pub use joined::read_ring;
-pub use open::{RecordingOutline, open, open_one_of};
+pub use open::{RecordingOutline, open, open_one_of, request_rows};
 pub use part::Outline;
 pub use reader::{MAX_BYTES, MAX_CHANGES, read};
 pub(crate) use reader::{bytes_of_values, bytes_of_who};

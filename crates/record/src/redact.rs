@@ -14,7 +14,7 @@ mod survey;
 mod who;
 
 use kernel::{Vocabulary, Words};
-use model::recording::{Facts, Recording, Span, Subject, Task};
+use model::recording::{Facts, Recording, ServerLink, Span, Subject, Task};
 use names::StandIns;
 
 pub use survey::{redact_survey, redact_surveys};
@@ -120,6 +120,17 @@ fn facts(facts: &mut Facts, names: &mut StandIns) -> Option<String> {
     }
     for mount in &mut facts.mounts {
         names.path(&mut mount.point);
+    }
+    for server in &mut facts.servers {
+        // The name of a program stays, that of a script does not.
+        if let Some((program, script)) = server.name.split_once(' ') {
+            let (program, mut script) = (program.to_owned(), script.to_owned());
+            names.replace("arg-", &mut script);
+            server.name = format!("{program} {script}");
+        }
+        if server.link == ServerLink::UnixSocket {
+            names.path(&mut server.address);
+        }
     }
     for group in &mut facts.groups {
         group.paths.values_mut().for_each(|path| names.group(path));

@@ -37,6 +37,7 @@ fn file(view: &View) -> Vec<String> {
     let recording = view.recording();
     let mut texts: Vec<String> = recording.damage.clone();
     match &recording.outcome {
+        None if recording.is_growing => {}
         None => texts.push(RECORDING_WAS_CUT.to_owned()),
         Some(outcome) => {
             let why = outcome.stopped_early.as_ref();
@@ -148,7 +149,9 @@ fn gaps(view: &View) -> Option<String> {
 fn window(view: &View) -> Vec<String> {
     let mut texts = Vec::new();
     let (first, last) = view.samples();
-    if view.recording().ticks.is_empty() {
+    if view.recording().ticks.is_empty() && view.recording().is_growing {
+        texts.push("no sample was written yet: try again in a second".to_owned());
+    } else if view.recording().ticks.is_empty() {
         texts.push("there are no samples: only the figures of its end are known".to_owned());
     } else if !view.is_whole() && last.saturating_sub(first) < 2 {
         texts.push(format!(

@@ -2,7 +2,7 @@
 //! The output code of each command lays them out.
 
 use crate::wording::shell_word;
-use model::recording::{Ending, Recording, Subject};
+use model::recording::{Ending, Recording, Subject, WallClock};
 
 /// The subject: the command line, or who else was watched.
 pub(super) fn subject(recording: &Recording) -> String {
@@ -27,7 +27,11 @@ fn command_line(argv: &[String]) -> String {
 /// The end: `exit 0`, `killed by SIGKILL: out of memory, ...`, `stopped`, `cut`.
 pub(super) fn ending(recording: &Recording) -> String {
     let Some(outcome) = &recording.outcome else {
-        return "cut".to_owned();
+        if !recording.is_growing {
+            return "cut".to_owned();
+        }
+        let since = WallClock::of(recording).time_of_day(0);
+        return format!("still recording, since {since}");
     };
     match &outcome.ending {
         Ending::Stopped => "stopped".to_owned(),
@@ -85,6 +89,8 @@ mod tests {
     fn endings() {
         assert_eq!(ended(Ending::Exited { code: 7 }), "exit 7");
         assert_eq!(super::ending(&Recording::default()), "cut");
+        let growing = Recording { is_growing: true, ..Recording::default() };
+        assert_eq!(super::ending(&growing), "still recording, since 00:00:00");
         assert_eq!(
             ended(Ending::Killed {
                 signal: 9,

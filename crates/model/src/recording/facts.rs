@@ -165,6 +165,36 @@ pub struct SurveyedDevice {
     pub surveyed_unix_s: u64,
 }
 
+/// How a command is connected to another process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerLink {
+    /// By a Unix socket.
+    #[default]
+    UnixSocket,
+    /// By TCP on this machine.
+    Tcp,
+    /// By the pipe that is its standard input.
+    Pipe,
+}
+
+/// A process outside of the command that answers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// Its number; of one that forks for each connection, that of the first process.
+    pub pid: u32,
+    /// Its name, of an interpreter with the script.
+    pub name: String,
+    /// How they are connected.
+    pub link: ServerLink,
+    /// The path of the socket, or its port; empty if it has none.
+    pub address: String,
+    /// How often it was met.
+    pub looks: u32,
+    /// How many connections it had at most.
+    pub connections: u32,
+}
+
 /// What was watched, where, and with what sight.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
@@ -202,6 +232,10 @@ pub struct Facts {
     pub swaps: Vec<String>,
     /// Control groups, the own one first.
     pub groups: Vec<GroupFacts>,
+    /// Processes of this machine that a command was connected to, the one that was met most often
+    /// first; known at its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerFacts>,
     /// Settings that explain numbers: `vm.dirty_bytes`, `vm.swappiness`, `thp.enabled`.
     pub settings: BTreeMap<String, String>,
     /// What could be seen, by name: `delay_accounting` (the kernel counts block I/O waits),

@@ -11,6 +11,7 @@
 use super::group;
 use super::out_of_memory::KillCheck;
 use super::sampler::{Assignment, Ended, RecordingPurpose, Watched};
+use super::servers::Servers;
 use super::{Captured, CommandPlan, destination, process_cpu_ns, without_samples};
 use crate::collect::Scope;
 use crate::tasks::TaskScope;
@@ -65,10 +66,12 @@ pub fn command(plan: &CommandPlan) -> Result<Captured> {
         sampler.discard();
         return Err(error);
     }
-    wait_for_end(pid);
+    let mut servers = Servers::new(pid, sys::clock::now_ns());
+    wait_for_end(pid, &mut servers);
     let ended_ns = sys::clock::now_ns();
     // /proc and the groups show the command only until it is reaped.
     sampler.take_last_sample();
+    sampler.note_servers(servers.into_found());
     let exit = sys::wait::wait(pid).ok();
     drop(passing);
     let ended = Ended {
@@ -177,16 +180,30 @@ fn not_started(argv: &[OsString], error: &sys::Error) -> Error {
 }
 
 /// Returns when the command has ended; it is not reaped yet. Meanwhile orphans that have ended are
-/// reaped. Returns at once if its end cannot be known, because this process was made to ignore its
-/// children.
-fn wait_for_end(pid: u32) {
+/// reaped, and the servers of the command are looked for. Returns at once if its end cannot be
+/// known, because this process was made to ignore its children.
+fn wait_for_end(pid: u32, servers: &mut Servers) {
     let Ok(command) = sys::pidfd::open(pid) else {
         let _ = sys::wait::ended(pid);
         return;
     };
     // A signal ends a wait early, which does no harm here.
-    while let [false] = sys::poll::readable([Some(command.as_fd())], Some(REAP_PERIOD_NS)) {
-        forget_orphans(Some(pid));
+    let started_ns = sys::clock::now_ns();
+    let mut reaped_ns = started_ns;
+    loop {
+        let now_ns = sys::clock::now_ns();
+        let reap_ns = (reaped_ns + REAP_PERIOD_NS).saturating_sub(now_ns);
+        let limit_ns = reap_ns.min(servers.wait_ns(now_ns));
+        let [has_ended] = sys::poll::readable([Some(command.as_fd())], Some(limit_ns));
+        if has_ended {
+            return;
+        }
+        let now_ns = sys::clock::now_ns();
+        servers.look_if_due(started_ns, now_ns);
+        if now_ns >= reaped_ns + REAP_PERIOD_NS {
+            forget_orphans(Some(pid));
+            reaped_ns = now_ns;
+        }
     }
 }
 

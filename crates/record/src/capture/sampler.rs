@@ -15,7 +15,7 @@ use crate::sink::RecordSink;
 use crate::tasks::TaskScope;
 use crate::work::WorkCounter;
 use crate::{Error, ErrorKind, Result};
-use model::recording::{Ending, Facts, Recording, Usage};
+use model::recording::{Ending, Facts, Recording, ServerFacts, Usage};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -84,6 +84,8 @@ pub(super) struct Ended {
 #[derive(Debug)]
 enum SamplerRequest {
     Mark(String),
+    /// The servers of the command.
+    Servers(Vec<ServerFacts>),
     /// To be answered when it has been taken.
     LastSample(SyncSender<()>),
     Close(Box<Ended>),
@@ -152,6 +154,11 @@ impl Sampler {
     /// Puts a mark into the recording.
     pub fn mark(&self, text: &str) {
         self.tell(SamplerRequest::Mark(marks::clipped(text).to_owned()));
+    }
+
+    /// Adds the servers of the command to the facts.
+    pub fn note_servers(&self, servers: Vec<ServerFacts>) {
+        self.tell(SamplerRequest::Servers(servers));
     }
 
     /// Takes the last sample; returns when it has been taken.

@@ -47,6 +47,8 @@ impl FileSink {
             }
             made => (made.map_err(|error| at("create", path, &error))?, true),
         };
+        // By it readers see that the file is still written; without locks they cannot.
+        let _ = sys::record_lock::mark_as_written(&file);
         let made = file.metadata().map(|about| about.ino());
         match Writer::new(file, facts) {
             Ok(writer) => Ok(Self { writer, path: path.to_owned(), place }),

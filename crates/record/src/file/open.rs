@@ -6,13 +6,20 @@ use super::joined::read_closed;
 use super::part::Outline;
 use super::reader::{Limits, MAX_BYTES, not_a_recording, read_within};
 use super::ring_outline::RingOutline;
-use super::segments::open_directory;
+use super::segments::{is_ring_written, open_directory, segments};
+use super::tail;
 use crate::{Error, Result};
+use model::frame::Damage;
 use model::recording::Recording;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::Duration;
 use sys::directory::Directory;
+use sys::record_lock::is_being_written;
+
+/// A recorder takes a sample at least every tenth of a second, and writes by then.
+const ROWS_LIMIT: Duration = Duration::from_millis(300);
 
 /// Reads the recording at `path`: a file, or a directory that is a ring of them.
 ///
@@ -30,11 +37,50 @@ pub fn open(path: &Path) -> Result<Recording> {
 pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
     let limits = Limits { bytes: MAX_BYTES / count.max(1), ..Limits::default() };
     match open_path(path, || not_a_recording("it is no regular file".to_owned()))? {
-        OpenRecording::Ring(directory) => read_closed(&directory, None, limits),
+        OpenRecording::Ring(directory) => {
+            // Asked first: a recording that ends meanwhile is cut at no time.
+            let is_growing = is_ring_written(&directory);
+            let recording = read_closed(&directory, None, limits)?;
+            Ok(still_growing(recording, is_growing))
+        }
         OpenRecording::File(file) => {
-            read_within(BufReader::new(file), limits).map_err(|error| error.at(path))
+            let is_growing = is_being_written(&file);
+            let recording = read_within(BufReader::new(file), limits);
+            Ok(still_growing(recording.map_err(|error| error.at(path))?, is_growing))
         }
     }
+}
+
+/// Makes the recorder of the recording at `path` write what it still holds in memory, if one runs:
+/// up to ten seconds of samples. Waits for it, at most [`ROWS_LIMIT`]; without a recorder it does
+/// nothing.
+pub fn request_rows(path: &Path) {
+    let refusal = || not_a_recording("it is no regular file".to_owned());
+    let file = match open_path(path, refusal) {
+        Ok(OpenRecording::File(file)) => file,
+        Ok(OpenRecording::Ring(directory)) if is_ring_written(&directory) => {
+            let newest = segments(&directory).ok().and_then(|all| all.into_iter().last());
+            match newest.map(|segment| directory.open_regular(&segment.name)) {
+                Some(Ok(file)) => file,
+                _ => return,
+            }
+        }
+        _ => return,
+    };
+    if is_being_written(&file) {
+        tail::wait_for_rows(&file, ROWS_LIMIT);
+    }
+}
+
+/// Notes that the recorder still wrote to it: its end is not there yet, and what it writes at this
+/// moment is not a damage.
+fn still_growing(mut recording: Recording, is_growing: bool) -> Recording {
+    recording.is_growing = is_growing && recording.outcome.is_none();
+    if recording.is_growing {
+        let cut: String = Damage::Cut.into();
+        recording.damage.retain(|text| !text.contains(&cut));
+    }
+    recording
 }
 
 /// A recording of which only a part is to be read, a file or a ring.

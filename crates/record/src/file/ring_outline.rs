@@ -14,7 +14,7 @@ use super::chunk::ChunkKind;
 use super::joined::{JoinedRecording, PART_SHARE, gap, offset_ns, own_cpu_ns, read_segment};
 use super::part::Outline;
 use super::reader::{self, Budget, Limits, Reading};
-use super::segments::{Segment, open_directory, segments};
+use super::segments::{Segment, is_ring_written, open_directory, segments};
 use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -59,6 +59,7 @@ impl RingOutline {
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
         let directory = open_directory(path).ok()?;
+        let is_growing = is_ring_written(&directory);
         let names = segments(&directory).ok()?;
         let mut outline = Self {
             directory,
@@ -71,6 +72,7 @@ impl RingOutline {
             let walked = walk(outline.directory.open_regular(&name).ok()?)?;
             outline.add(name, walked);
         }
+        outline.recording.is_growing = is_growing && outline.recording.outcome.is_none();
         (!outline.places.is_empty()).then_some(outline)
     }
 
@@ -105,7 +107,8 @@ impl RingOutline {
         }
         damage.extend(self.budget.left_out());
         let mut part = joined.finish(damage);
-        let Recording { facts, spans, outcome, .. } = self.recording;
+        let Recording { facts, spans, outcome, is_growing, .. } = self.recording;
+        part.is_growing = is_growing;
         part.facts.started_unix_ns = facts.started_unix_ns;
         part.spans = spans;
         let own_cpu_ns = own_cpu_ns(&part);

@@ -86,10 +86,18 @@ pub(super) fn lock(directory: &Directory, path: &Path) -> Result<std::fs::File> 
     let free = sys::lock::try_take(&file, sys::lock::LockMode::Exclusive);
     // On a file system without locks the user has to take care.
     if free.unwrap_or(true) {
+        // By it readers see that the ring is still written; without locks they cannot.
+        let _ = sys::record_lock::mark_as_written(&file);
         return Ok(file);
     }
     let why = "another recorder writes to it";
     Err(Error::new(ErrorKind::Usage, "record to", why).at(path))
+}
+
+/// Whether a recorder writes to the ring in `directory`.
+pub(super) fn is_ring_written(directory: &Directory) -> bool {
+    let lock = directory.open_regular(OsStr::new(LOCK));
+    lock.is_ok_and(|file| sys::record_lock::is_being_written(&file))
 }
 
 /// The name of a segment that starts then.

@@ -13,10 +13,14 @@ use model::recording::Recording;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use sys::lock::{LockMode, release, try_take};
 
 /// The most time that rows stay in memory while the recording is followed.
 const FOLLOWED_HOLD_NS: u64 = 1_000_000_000;
+
+/// The time between two looks at the length of a file.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Writes the rows that are still in memory, if a follower of this file waits for them.
 pub(super) fn flush_if_followed(writer: &mut Writer<File>) -> Result<()> {
@@ -24,6 +28,21 @@ pub(super) fn flush_if_followed(writer: &mut Writer<File>) -> Result<()> {
         return writer.flush();
     }
     Ok(())
+}
+
+/// Has the recorder of `file` write its rows as for a follower, and waits until it did, at most for
+/// `limit`.
+pub(super) fn wait_for_rows(file: &File, limit: Duration) {
+    let length = || file.metadata().map_or(0, |about| about.len());
+    let (before, started) = (length(), Instant::now());
+    let mut is_locked = false;
+    while started.elapsed() < limit && length() == before {
+        // The recorder may ask for the lock at this very moment.
+        is_locked = is_locked || try_take(file, LockMode::Shared).unwrap_or(true);
+        std::thread::sleep(LOOK_EVERY);
+    }
+    // Ends with the file, too.
+    let _ = release(file);
 }
 
 /// Whether a [`Tail`] has this file open, too.

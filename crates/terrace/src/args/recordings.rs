@@ -5,7 +5,7 @@
 use super::choice::{self, EventFamily};
 use super::compare::Align;
 use super::shared::TargetArgs;
-use super::value::{self, Moment};
+use super::value::{self, Moment, NamedPart};
 use clap::Args;
 use record::export::Exporter;
 use record::import::Form;
@@ -26,9 +26,10 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "T", value_parser = value::moment, allow_hyphen_values = true)]
     pub to: Option<Moment>,
 
-    /// Explain that minute (14:32), or the ten seconds around T (14:32:05, 12.5s)
-    #[arg(long, value_name = "T", value_parser = value::moment, conflicts_with_all = ["from", "to"], allow_hyphen_values = true)]
-    pub at: Option<Moment>,
+    /// Explain that minute (14:32), the ten seconds around T (14:32:05, 12.5s) or around the mark
+    /// of this text, or from T to T (14:30..14:35)
+    #[arg(long, value_name = "T", value_parser = value::part, conflicts_with_all = ["from", "to"], allow_hyphen_values = true)]
+    pub at: Option<NamedPart>,
 
     /// Show both bars with their numbers, all evidence, everything that was cleared, and what could
     /// not be seen

@@ -199,6 +199,33 @@ pub fn moment(text: &str) -> Result<Moment, String> {
         .ok_or_else(|| "a time of day is 14:32 or 14:32:05, from 00:00 to 23:59:59".to_owned())
 }
 
+/// A part of a recording, as `--at` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedPart {
+    /// Around a moment.
+    Around(Moment),
+    /// From one moment to another.
+    Between(Moment, Moment),
+    /// Around the mark of this text.
+    Mark(String),
+}
+
+/// Parses a [`moment`], two of them with `..` between them, or the text of a mark: anything else.
+pub fn part(text: &str) -> Result<NamedPart, String> {
+    if let Some((from, to)) = text.split_once("..")
+        && let (Ok(from), Ok(to)) = (moment(from.trim()), moment(to.trim()))
+    {
+        return Ok(NamedPart::Between(from, to));
+    }
+    match moment(text) {
+        Ok(moment) => Ok(NamedPart::Around(moment)),
+        // What has no letter is not a text: a moment that was mistyped.
+        Err(why) if !text.contains(char::is_alphabetic) => Err(why),
+        Err(why) if text.trim().starts_with('-') => Err(why),
+        Err(_) => Ok(NamedPart::Mark(text.to_owned())),
+    }
+}
+
 fn time_of_day(text: &str) -> Option<Moment> {
     let mut fields = text.split(':');
     let mut below = |limit: u64| -> Option<u64> {
@@ -350,6 +377,23 @@ mod tests {
         assert_eq!(moment("14:32"), Ok(Moment::Minute(at(14, 32, 0))));
         assert_eq!(moment("14:32:05.5"), Ok(Moment::Second(at(14, 32, 5_500))));
         assert_eq!(moment("0:00:00"), Ok(Moment::Second(0)));
+    }
+
+    #[test]
+    fn parts() {
+        let second = |s: u64| Moment::Since(Duration::from_secs(s));
+        let mark = |text: &str| Ok(NamedPart::Mark(text.to_owned()));
+        assert_eq!(part("12s"), Ok(NamedPart::Around(second(12))));
+        assert_eq!(part("12s..1min"), Ok(NamedPart::Between(second(12), second(60))));
+        assert_eq!(part("0:00 .. 0:00:00"), {
+            Ok(NamedPart::Between(Moment::Minute(0), Moment::Second(0)))
+        });
+        assert_eq!(part("deploy v42"), mark("deploy v42"));
+        assert_eq!(part("v1..v2"), mark("v1..v2"));
+        assert_eq!(part("build 12:99"), mark("build 12:99"));
+        for wrong in ["24:00", "14:30..", "..", "", "-5s"] {
+            assert!(part(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

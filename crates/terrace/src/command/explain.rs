@@ -1,6 +1,7 @@
 //! `terrace explain`: prints the verdict of a recording, or of a part of it, as text or JSON.
 //! The crate `explain` judges; this file reads the recording and writes the result.
 
+mod moments;
 mod window;
 
 use super::open_recording;
@@ -16,7 +17,7 @@ use explain::recording::{Window, explain as explain_recording};
 use model::explanation::Explanation;
 use model::recording::Facts;
 use model::recording::Recording;
-use record::file::RecordingOutline;
+use record::file::{RecordingOutline, request_rows};
 
 /// Explains, and delivers the explanation.
 ///
@@ -26,11 +27,14 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     let target = OutputTarget::of(args.output.as_deref())?;
     let page = Page::of(&target, color);
     let (recording, window) = read(args)?;
-    let explanation = explain_recording(&recording, window);
+    let mut explanation = explain_recording(&recording, window);
+    let setting = setting(args, &explanation, &recording.facts);
+    if window == Window::default() {
+        explanation.moments = moments::of(&args.file, recording, &explanation);
+    }
     let text = if args.json {
         json::render(&explanation)?
     } else {
-        let setting = setting(args, &explanation, &recording.facts);
         verdict::page(&explanation, &setting, Detail::of(args.details), page)
     };
     target.write(&text)?;
@@ -40,6 +44,7 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
 /// The recording and the requested window. Of a long recording only the window is read, if
 /// possible.
 fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
+    request_rows(&args.file);
     let is_part = args.from.is_some() || args.to.is_some() || args.at.is_some();
     if let Some(outline) = is_part.then(|| RecordingOutline::open(&args.file)).flatten() {
         let window = window::of(args, outline.recording())?;
@@ -62,6 +67,7 @@ fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> Verd
         },
         root: facts.root,
         redacted: facts.redacted,
+        file: file.clone(),
         details: if args.details {
             String::new()
         } else {
@@ -176,8 +182,8 @@ mod tests {
 
     /// The page of the time around an instant.
     fn page_at(file: &std::path::Path, at: &str) -> String {
-        let moment = crate::args::value::moment(at).unwrap();
-        let args = ExplainArgs { at: Some(moment), ..arguments(file) };
+        let part = crate::args::value::part(at).unwrap();
+        let args = ExplainArgs { at: Some(part), ..arguments(file) };
         let (recording, window) = read(&args).unwrap();
         let explanation = explain_recording(&recording, window);
         let setting = setting(&args, &explanation, &recording.facts);

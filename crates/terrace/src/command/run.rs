@@ -178,6 +178,7 @@ fn page_of_one(args: &RunArgs, ran: &Ran, page: Page) -> String {
         title: "terrace".to_owned(),
         root: ran.root,
         redacted: false,
+        file: String::new(),
         details: details(args, ran.file.as_deref()),
     };
     verdict::page(&ran.explanation, &setting, Detail::of(args.details), page)

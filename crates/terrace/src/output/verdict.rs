@@ -8,6 +8,7 @@
 mod bar;
 mod causes;
 mod details;
+mod moments;
 mod remedies;
 mod repeats;
 #[cfg(test)]
@@ -48,6 +49,8 @@ pub struct VerdictSetting {
     pub root: bool,
     /// Whether names in the recording were replaced, so that a reader does not search for `arg-1`.
     pub redacted: bool,
+    /// The recording's file, as a word of a command line; empty of one that is in memory only.
+    pub file: String,
     /// How to see all of it, as words that follow "Details:"; empty where this is all.
     pub details: String,
 }
@@ -59,16 +62,19 @@ pub fn page(
     page: Page,
 ) -> String {
     let mut text = header(explanation, setting, page);
+    text.push_str(&moments::lines(explanation, setting, detail, page));
     match detail {
         Detail::Brief => {
             text.push_str(&one_bar(explanation, page));
             text.push_str(&work(explanation, page));
+            text.push_str(&server(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::brief(explanation, page));
         }
         Detail::Full => {
             text.push_str(&details::bars(explanation, page));
             text.push_str(&work(explanation, page));
+            text.push_str(&server(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::full(explanation, page));
             text.push_str(&usage::full(explanation, page));
@@ -192,6 +198,14 @@ pub fn inferred(slices: &[Slice]) -> bool {
     let unsure =
         |slice: &Slice| slice.grade != Grade::Measured && slice.name != TimeSlice::Unexplained;
     slices.iter().any(|slice| slice.ns > 0 && unsure(slice))
+}
+
+/// The server that the command waited for, and how it is watched.
+fn server(explanation: &Explanation, page: Page) -> String {
+    let line = explanation.server.as_ref().map(|server| {
+        format!("{}. What it does meanwhile: {}", spaced(&server.text), tied(&server.command))
+    });
+    line.map_or_else(String::new, |line| paragraph(&line, Tone::Strong, page))
 }
 
 /// What is said about a large part that nothing has measured.

@@ -106,6 +106,7 @@ impl<S: RecordSink> SamplerThread<S> {
             while let Some(request) = inbox.next() {
                 match request {
                     SamplerRequest::Mark(text) => self.mark(text),
+                    SamplerRequest::Servers(servers) => self.recorder.facts.servers = servers,
                     SamplerRequest::LastSample(taken) => {
                         self.last_sample();
                         // A caller that is gone does not wait for it.

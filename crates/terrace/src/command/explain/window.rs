@@ -5,18 +5,23 @@
 //! several times; the last one counts, because a flight recorder is asked about recent events.
 
 use crate::args::recordings::ExplainArgs;
-use crate::args::value::Moment;
+use crate::args::value::{Moment, NamedPart};
 use crate::error::{Error, Result};
+use crate::output::clean::spaced;
+use crate::output::prose::shell_word;
 use explain::recording::Window;
-use model::recording::{ClockSet, Facts, Recording};
+use model::recording::wall_clock::DAY_NS;
+use model::recording::{Recording, Span, WallClock};
 use std::time::Duration;
 
 const SECOND_NS: i128 = 1_000_000_000;
 const MINUTE_NS: i128 = 60 * SECOND_NS;
-const DAY_NS: i128 = 24 * 60 * MINUTE_NS;
 
 /// `--at` a second is about what happened around it: half of it before, half after.
 const AROUND_NS: i128 = 10 * SECOND_NS;
+
+/// So many marks are named where none is the one that was asked for: the newest.
+const MOST_NAMED: usize = 8;
 
 /// The window that the options name; all of the recording without any.
 ///
@@ -24,55 +29,71 @@ const AROUND_NS: i128 = 10 * SECOND_NS;
 /// If it is outside of the recording, or ends before it starts.
 pub fn of(args: &ExplainArgs, recording: &Recording) -> Result<Window> {
     let frame = Frame::of(recording);
-    if let Some(moment) = args.at {
-        let (from, length) = frame.around(moment);
-        return frame.window(Some(from), Some(from + length));
-    }
-    let from = args.from.map(|moment| frame.last(moment, 0));
-    let to = args.to.map(|moment| match (moment, from) {
-        // The first such time of day after the start of the window.
-        (Moment::Minute(_) | Moment::Second(_), Some(from)) => {
-            let last = frame.last(moment, 0);
-            last - (last - from).div_euclid(DAY_NS) * DAY_NS
+    match &args.at {
+        None => frame.between(args.from, args.to),
+        Some(NamedPart::Between(from, to)) => frame.between(Some(*from), Some(*to)),
+        Some(NamedPart::Around(moment)) => {
+            let (from, length) = frame.around(*moment);
+            frame.window(Some(from), Some(from + length))
         }
-        _ => frame.last(moment, 0),
-    });
-    frame.window(from, to)
+        Some(NamedPart::Mark(text)) => {
+            let at_ns = i128::from(mark(recording, text, &frame.clock)?);
+            frame.window(Some(at_ns - AROUND_NS / 2), Some(at_ns + AROUND_NS / 2))
+        }
+    }
+}
+
+/// When the mark of this text was set; of several the last one. A part of the text is enough if no
+/// other mark has it.
+fn mark(recording: &Recording, text: &str, clock: &WallClock) -> Result<u64> {
+    let marks: Vec<&Span> = recording.spans.iter().filter(|span| span.kind == "mark").collect();
+    if let Some(mark) = marks.iter().rev().find(|mark| mark.text == text) {
+        return Ok(mark.start_ns);
+    }
+    let similar: Vec<&&Span> = marks.iter().filter(|mark| mark.text.contains(text)).collect();
+    if let [only] = similar[..] {
+        return Ok(only.start_ns);
+    }
+    let shown = if similar.is_empty() { marks.iter().collect() } else { similar };
+    let newest = &shown[shown.len().saturating_sub(MOST_NAMED)..];
+    let label = |mark: &&&Span| {
+        let time = clock.time_of_day(mark.start_ns.into());
+        format!("{time} {}", shell_word(&spaced(&mark.text)))
+    };
+    let named: Vec<String> = newest.iter().map(label).collect();
+    let error = Error::usage(format!("no moment and no mark is called {}", shell_word(text)));
+    Err(error.hint(match named.len() {
+        0 => "the recording has no marks; a moment is 14:32, 14:32:05, 12.5s or 14:30..14:35"
+            .to_owned(),
+        _ => format!("its marks: {}", named.join(", ")),
+    }))
+}
+
+impl Frame {
+    /// From one moment to another one; a time of day is the first after the start of the part.
+    fn between(&self, from: Option<Moment>, to: Option<Moment>) -> Result<Window> {
+        let from = from.map(|moment| self.last(moment, 0));
+        let to = to.map(|moment| match (moment, from) {
+            // The first such time of day after the start of the window.
+            (Moment::Minute(_) | Moment::Second(_), Some(from)) => {
+                let last = self.last(moment, 0);
+                last - (last - from).div_euclid(DAY_NS) * DAY_NS
+            }
+            _ => self.last(moment, 0),
+        });
+        self.window(from, to)
+    }
 }
 
 /// A recording's place in time.
 struct Frame {
-    /// The pieces between which the clock was set, in order; at least one.
-    pieces: Vec<Piece>,
+    clock: WallClock,
     wall_ns: i128,
-}
-
-/// A part of a recording in which the clock was not set.
-struct Piece {
-    from_ns: i128,
-    to_ns: i128,
-    /// The time of day at the start of the recording, by the clock as it stands here.
-    starts_ns: i128,
 }
 
 impl Frame {
     fn of(recording: &Recording) -> Self {
-        let wall_ns = i128::from(recording.wall_ns());
-        let piece = |from_ns, starts_ns| Piece { from_ns, to_ns: wall_ns, starts_ns };
-        let mut last = piece(0, starts(&recording.facts));
-        let mut pieces = Vec::new();
-        for span in &recording.spans {
-            let is_set = span.kind == ClockSet::KIND;
-            let Some(set) = is_set.then(|| span.text.parse::<ClockSet>().ok()).flatten() else {
-                continue;
-            };
-            let at_ns = i128::from(span.start_ns).min(wall_ns);
-            let next = piece(at_ns, last.starts_ns + set.moved_ns());
-            last.to_ns = at_ns;
-            pieces.push(std::mem::replace(&mut last, next));
-        }
-        pieces.push(last);
-        Self { pieces, wall_ns }
+        Self { clock: WallClock::of(recording), wall_ns: i128::from(recording.wall_ns()) }
     }
 
     /// Where `--at` starts, and how long it lasts.
@@ -90,12 +111,9 @@ impl Frame {
             Moment::Since(since) => return nanoseconds(since),
             Moment::Minute(ns) | Moment::Second(ns) => i128::from(ns),
         };
-        let found = self.pieces.iter().rev().find_map(|piece| piece.last(of_day, length_ns));
+        let found = self.clock.last(of_day, length_ns);
         // Not there at all: after the end, by the clock of the start.
-        found.unwrap_or_else(|| {
-            let starts_ns = self.pieces[0].starts_ns;
-            (of_day - starts_ns).rem_euclid(DAY_NS).max(self.wall_ns)
-        })
+        found.unwrap_or_else(|| self.clock.first_after_start(of_day).max(self.wall_ns))
     }
 
     fn window(&self, from: Option<i128>, to: Option<i128>) -> Result<Window> {
@@ -107,7 +125,7 @@ impl Frame {
         let asked = from.is_some() || to.is_some();
         if asked && (start >= self.wall_ns || end <= 0) {
             let whole = Duration::from_nanos(u64::try_from(self.wall_ns).unwrap_or(u64::MAX));
-            let (first, last) = (self.clock(0), self.clock(self.wall_ns));
+            let (first, last) = (self.clock.time_of_day(0), self.clock.time_of_day(self.wall_ns));
             let text = format!(
                 "the recording has nothing there: it lasts {:.1} s, from {first} to {last}",
                 whole.as_secs_f64()
@@ -117,34 +135,6 @@ impl Frame {
         let within = |ns: i128| u64::try_from(ns.clamp(0, self.wall_ns)).unwrap_or(0);
         Ok(Window { from_ns: from.map(within), to_ns: to.map(within) })
     }
-
-    /// The time of day, `14:32:05`, so long after the start.
-    fn clock(&self, since_ns: i128) -> String {
-        let piece = self.pieces.iter().rev().find(|piece| piece.from_ns <= since_ns);
-        let starts_ns = piece.map_or(0, |piece| piece.starts_ns);
-        let seconds = (starts_ns + since_ns).rem_euclid(DAY_NS) / SECOND_NS;
-        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-        format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
-    }
-}
-
-impl Piece {
-    /// The last moment in it at which the clock showed `of_day`, or that was before it and
-    /// lasts into it; since the start of the recording.
-    fn last(&self, of_day: i128, length_ns: i128) -> Option<i128> {
-        let after_ns = (of_day - self.starts_ns - self.from_ns).rem_euclid(DAY_NS);
-        let first = self.from_ns + after_ns;
-        if first <= self.to_ns {
-            return Some(first + (self.to_ns - first).div_euclid(DAY_NS) * DAY_NS);
-        }
-        let earlier = first - DAY_NS;
-        (earlier + length_ns > self.from_ns).then_some(earlier)
-    }
-}
-
-fn starts(facts: &Facts) -> i128 {
-    let local = i128::from(facts.started_unix_ns) + i128::from(facts.utc_offset_s) * SECOND_NS;
-    local.rem_euclid(DAY_NS)
 }
 
 fn nanoseconds(duration: Duration) -> i128 {
@@ -155,9 +145,14 @@ fn nanoseconds(duration: Duration) -> i128 {
 mod tests {
     use super::*;
     use crate::args::value;
-    use model::recording::{RecordingOutcome, Span};
+    use model::recording::{ClockSet, Facts, RecordingOutcome};
     use record::capture::{self, CommandPlan, DayClock, RecordOptions};
     use std::result::Result;
+
+    /// Local time since 1970 at the start.
+    fn starts(facts: &Facts) -> i128 {
+        i128::from(facts.started_unix_ns) + i128::from(facts.utc_offset_s) * SECOND_NS
+    }
 
     /// A recording that starts at 14:30:10 in a zone two hours east.
     fn recording(wall_s: u64) -> Recording {
@@ -195,7 +190,8 @@ mod tests {
         at: &str,
     ) -> Result<(f64, f64), String> {
         let moment = |text: &str| (!text.is_empty()).then(|| value::moment(text).unwrap());
-        let args = ExplainArgs { from: moment(from), to: moment(to), at: moment(at), ..all() };
+        let at = (!at.is_empty()).then(|| value::part(at).unwrap());
+        let args = ExplainArgs { from: moment(from), to: moment(to), at, ..all() };
         let window = of(&args, recording).map_err(|error| error.to_string())?;
         let seconds = |ns: Option<u64>| ns.map_or(-1.0, |ns| ns as f64 / 1e9);
         Ok((seconds(window.from_ns), seconds(window.to_ns)))
@@ -227,6 +223,33 @@ mod tests {
     fn the_first_minute_counts() {
         assert_eq!(window(300, "", "", "14:30"), Ok((0.0, 50.0)));
         assert_eq!(window(300, "", "", "14:30:08"), Ok((0.0, 3.0)));
+    }
+
+    #[test]
+    fn a_range_is_from_one_moment_to_another() {
+        assert_eq!(window(300, "", "", "14:31..14:32:05"), Ok((50.0, 115.0)));
+        assert_eq!(window(300, "", "", "12.5s..1min"), Ok((12.5, 60.0)));
+        assert_eq!(window(90_000, "", "", "23:00..01:00"), Ok((30_590.0, 37_790.0)));
+        let said = window(300, "", "", "60s..50s").unwrap_err();
+        assert!(said.contains("not after"), "{said}");
+    }
+
+    #[test]
+    fn around_a_mark() {
+        let mut recording = recording(300);
+        for (at_s, text) in
+            [(20, "deploy v41"), (100, "deploy v42"), (200, "lunch"), (250, "lunch")]
+        {
+            let start_ns = at_s * 1_000_000_000;
+            let (kind, text) = ("mark".to_owned(), text.to_owned());
+            recording.spans.push(Span { kind, text, start_ns, end_ns: start_ns });
+        }
+        let at = |at| window_of(&recording, "", "", at);
+        assert_eq!(at("deploy v42"), Ok((95.0, 105.0)));
+        assert_eq!(at("v41"), Ok((15.0, 25.0)), "a part that one alone has");
+        assert_eq!(at("lunch"), Ok((245.0, 255.0)), "the last one");
+        let said = at("deploy").unwrap_err();
+        assert!(said.contains("no mark is called deploy"), "{said}");
     }
 
     #[test]

@@ -174,6 +174,7 @@ fn middle<'o>(outcome: &'o RecoveryOutcome, summary: &Summary) -> Option<&'o Tri
 fn bar(trial: &Trial, directory: &Path, page: Page) -> String {
     let file = shell_word(&directory.join(&trial.recording).display().to_string());
     let setting = VerdictSetting {
+        file: String::new(),
         title: format!("{}, {}", trial.application, trial.way),
         root: true,
         redacted: false,

@@ -190,6 +190,7 @@ fn setting() -> VerdictSetting {
         title: "terrace".to_owned(),
         root: true,
         redacted: false,
+        file: String::new(),
         details: "terrace explain pg_restore.trec".to_owned(),
     }
 }

@@ -1,0 +1,46 @@
+//! What the moments were about that stood out: the part of each is read and explained by itself.
+//!
+//! A long recording is thinned until it fits into memory, and rows of its processes become longer;
+//! a part of it is read with all that was recorded. So the verdict that is printed for a moment is
+//! the one that `--at` prints.
+
+use explain::recording::{Window, explain, moments};
+use model::explanation::{Explanation, StandingOut};
+use model::recording::Recording;
+use record::file::RecordingOutline;
+use std::path::Path;
+
+/// The moments of the recording at `path` that stood out; `recording` is what was read of it.
+///
+/// `all` is its verdict as a whole.
+pub fn of(path: &Path, recording: Recording, all: &Explanation) -> Vec<StandingOut> {
+    let mut found = moments::find(&recording);
+    if found.is_empty() {
+        return found;
+    }
+    let started_unix_ns = recording.facts.started_unix_ns;
+    // A part takes memory, too: what was read whole is not needed where parts can be read.
+    let whole = RecordingOutline::open(path).is_none().then_some(recording);
+    for moment in &mut found {
+        let window = moments::window_of(moment);
+        let verdict = match &whole {
+            Some(whole) => Some(explain(whole, window)),
+            None => explained_part(path, window, started_unix_ns),
+        };
+        if let Some(verdict) = verdict {
+            moments::describe(moment, &verdict, all);
+        }
+    }
+    found
+}
+
+/// The verdict of a part that is read alone.
+fn explained_part(path: &Path, window: Window, started_unix_ns: u64) -> Option<Explanation> {
+    let outline = RecordingOutline::open(path)?;
+    // The oldest segment of a ring may have gone since all of it was read.
+    let later_ns = outline.recording().facts.started_unix_ns.saturating_sub(started_unix_ns);
+    let moved = |ns: u64| ns.saturating_sub(later_ns);
+    let (from_ns, to_ns) = (moved(window.from_ns?), moved(window.to_ns?));
+    let part = outline.part(from_ns, to_ns)?;
+    Some(explain(&part, Window { from_ns: Some(from_ns), to_ns: Some(to_ns) }))
+}
