@@ -86,6 +86,17 @@ pub struct Repair {
     pub after_ns: u64,
 }
 
+/// Time of a bar that a finding accounts for. Several findings may account for the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountedTime {
+    /// The id of the [`TimeSlice`].
+    pub slice: String,
+    /// The id of the [`TimePart`] of it; that of the slice where it is anywhere in it.
+    pub part: String,
+    /// How much, thread time; asleep wall time.
+    pub ns: u64,
+}
+
 /// A finding and the time that it accounts for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cause {
@@ -94,6 +105,12 @@ pub struct Cause {
     pub finding: Finding,
     /// The thread time that it accounts for, where that can be said; orders the list.
     pub ns: Option<u64>,
+    /// Of that, processor time that its waits caused, as sampled; `None` where nothing says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_processor_ns: Option<u64>,
+    /// Where in the bars the time lies that it accounts for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts_for: Vec<AccountedTime>,
     /// What orders it instead, where its time is more a consequence of other causes than one.
     #[serde(skip)]
     pub order_ns: Option<u64>,
@@ -120,6 +137,8 @@ impl Cause {
         Self {
             finding,
             ns,
+            on_processor_ns: None,
+            accounts_for: Vec::new(),
             order_ns: None,
             within_previous: false,
             span: None,

@@ -8,7 +8,9 @@
 use super::accounting::processor_samples::{CLASSES, ORIGINS};
 use super::rules::{Place, RunRule, RunView, asleep_ns};
 use crate::wording::long_time;
-use model::explanation::{CALL_PART, Cause, OverlappingPart, TimePart, TimeSlice, short_words};
+use model::explanation::{
+    AccountedTime, CALL_PART, Cause, OverlappingPart, TimePart, TimeSlice, short_words,
+};
 use std::collections::BTreeMap;
 
 /// The slices that findings may account for. Idle time is not among them.
@@ -67,6 +69,8 @@ type Claims = BTreeMap<(&'static str, Division, String), u64>;
 pub struct Coverage {
     wall_ns: u64,
     slices: Vec<SliceCoverage>,
+    /// By rule.
+    accounted: BTreeMap<&'static str, Vec<AccountedTime>>,
 }
 
 impl SliceCoverage {
@@ -159,13 +163,19 @@ impl Coverage {
         is_inside: impl Fn(&RunRule) -> bool,
     ) -> Self {
         let mut claims: Claims = BTreeMap::new();
+        let mut accounted = BTreeMap::new();
         for inside in [false, true] {
             for found in found.iter().filter(|(rule, _)| is_inside(rule) == inside) {
-                claim(run, found, &mut claims, inside);
+                accounted.insert(found.0.id, claim(run, found, &mut claims, inside));
             }
         }
         let slices = SLICES.iter().filter_map(|slice| slice_coverage(run, *slice, &claims));
-        Self { wall_ns: run.wall_ns(), slices: slices.collect() }
+        Self { wall_ns: run.wall_ns(), slices: slices.collect(), accounted }
+    }
+
+    /// Where the time lies that the finding of a rule accounts for.
+    pub(super) fn of_rule(&self, rule: &RunRule) -> Vec<AccountedTime> {
+        self.accounted.get(rule.id).cloned().unwrap_or_default()
     }
 
     /// One slice.
@@ -222,17 +232,44 @@ fn slice_coverage(run: &RunView, slice: TimeSlice, claims: &Claims) -> Option<Sl
     Some(SliceCoverage { slice, wall_ns, thread_ns, covered_ns, left })
 }
 
-/// Lays the time of a finding onto the parts that its rule names, as far as there is room. What
-/// lies inside of another finding is a part of what that claims.
-fn claim(run: &RunView, (rule, cause): &(&RunRule, Cause), claims: &mut Claims, is_inside: bool) {
-    let mut left = cause.ns.unwrap_or(0);
-    for room in rule.of.iter().flat_map(|place| rooms(run, place)) {
-        let claimed = claims.entry((room.slice.id(), room.division, room.name)).or_default();
+/// Lays the time of a finding onto the parts that its rule names: its waits, and what these caused
+/// on processors.
+fn claim(
+    run: &RunView,
+    (rule, cause): &(&RunRule, Cause),
+    claims: &mut Claims,
+    is_inside: bool,
+) -> Vec<AccountedTime> {
+    let caused_ns = cause.on_processor_ns.unwrap_or(0);
+    let own_ns = cause.ns.unwrap_or(0).saturating_sub(caused_ns);
+    let mut accounted = lay(run, rule.of, own_ns, claims, is_inside);
+    accounted.extend(lay(run, rule.on_processor, caused_ns, claims, is_inside));
+    accounted
+}
+
+/// Lays `ns` onto these places, the first one filled first, as far as there is room. What lies
+/// inside of another finding is a part of what that claims.
+fn lay(
+    run: &RunView,
+    places: &[Place],
+    ns: u64,
+    claims: &mut Claims,
+    is_inside: bool,
+) -> Vec<AccountedTime> {
+    let mut left = ns;
+    let mut accounted = Vec::new();
+    for room in places.iter().flat_map(|place| rooms(run, place)) {
+        let claimed =
+            claims.entry((room.slice.id(), room.division, room.name.clone())).or_default();
         let free_ns = if is_inside { room.ns } else { room.ns.saturating_sub(*claimed) };
         let taken = left.min(free_ns);
         left -= taken;
         *claimed = if is_inside { taken.max(*claimed) } else { claimed.saturating_add(taken) };
+        if taken > 0 {
+            accounted.push(AccountedTime { slice: room.slice.into(), part: room.name, ns: taken });
+        }
     }
+    accounted
 }
 
 /// The part of a slice that is not user code: of the time on processors what ran in the kernel;

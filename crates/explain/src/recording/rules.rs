@@ -11,6 +11,7 @@ mod cache_evicted_by_stream;
 mod cache_hits_not_disk;
 mod cache_too_small;
 mod call_storms;
+mod caused;
 mod children_wait;
 mod compaction;
 mod copy_on_write;
@@ -120,6 +121,8 @@ pub struct RunRule {
     /// Where the time of its findings lies, the first place filled first; empty where that is
     /// user code, or the finding has no time of its own.
     pub of: &'static [Place],
+    /// Where the processor time lies that its waits cause.
+    pub on_processor: &'static [Place],
     /// Where its findings stand among the others.
     pub rank: Rank,
     check: Check,
@@ -145,11 +148,24 @@ impl RunRule {
 
     const fn asked(id: &'static str, suspect: &'static str, rank: Rank, check: Check) -> Self {
         let stands_alone_if_longer = false;
-        Self { id, suspect, within: &[], stands_alone_if_longer, of: &[], rank, check }
+        Self {
+            id,
+            suspect,
+            within: &[],
+            stands_alone_if_longer,
+            of: &[],
+            on_processor: &[],
+            rank,
+            check,
+        }
     }
 
     const fn of(self, of: &'static [Place]) -> Self {
         Self { of, ..self }
+    }
+
+    const fn on_processor(self, on_processor: &'static [Place]) -> Self {
+        Self { on_processor, ..self }
     }
 
     const fn within(self, outer: &'static [&'static str]) -> Self {
@@ -203,16 +219,29 @@ const READS: &[Place] = &[
     Place::Slice(TimeSlice::BlockIo),
 ];
 
+/// Where the kernel asks for reads.
+const ASKS_FOR_READS: &[Place] =
+    &[Place::Calls(small_calls::READS), Place::Part(TimePart::FileFault)];
+
+/// Where it asks for writes, and for what was written to be safe.
+const ASKS_FOR_WRITES: &[Place] =
+    &[Place::Calls(small_calls::SYNCS), Place::Calls(small_calls::WRITES)];
+
+/// Where it takes pages back from swap.
+const IN_SWAP_FAULTS: &[Place] = &[Place::Part(TimePart::SwapFault)];
+
 /// Every suspect, in the order in which cleared ones are listed.
 pub const RULES: &[RunRule] = &[
     RunRule::new("out_of_memory", "out of memory", out_of_memory::check).rank(Rank::Decisive),
     RunRule::new("process_limit", "process limit", process_limit::check).rank(Rank::Decisive),
-    RunRule::new("swapping", "swap", swapping::check).within(&["memory_limit"]).of(&[
-        Place::Part(TimePart::SwapIn),
-        Place::Part(TimePart::SwapFault),
-        Place::Part(TimePart::ReclaimRun),
-        Place::Part(TimePart::DirectReclaim),
-    ]),
+    RunRule::new("swapping", "swap", swapping::check)
+        .within(&["memory_limit"])
+        .of(&[
+            Place::Part(TimePart::SwapIn),
+            Place::Part(TimePart::ReclaimRun),
+            Place::Part(TimePart::DirectReclaim),
+        ])
+        .on_processor(IN_SWAP_FAULTS),
     RunRule::new("processor_stolen", "steal", processor_stolen::check)
         .of(&[Place::Slice(TimeSlice::Steal)]),
     RunRule::new("cpu_limit", "CPU limit", cpu_limit::check).of(&[Place::Part(TimePart::CpuLimit)]),
@@ -225,22 +254,29 @@ pub const RULES: &[RunRule] = &[
             Place::Part(TimePart::Flush),
             Place::Part(TimePart::DirtyThrottle),
         ]),
-    RunRule::new("memory_limit", "memory limit", memory_limit::check).of(&[
-        Place::Part(TimePart::SwapIn),
-        Place::Part(TimePart::SwapFault),
-        Place::Part(TimePart::ReclaimRun),
-        Place::Part(TimePart::DirectReclaim),
-        Place::Part(TimePart::ReclaimThrottle),
-        Place::Part(TimePart::BlockRead),
-        Place::Calls(small_calls::READS),
-    ]),
+    RunRule::new("memory_limit", "memory limit", memory_limit::check)
+        .of(&[
+            Place::Part(TimePart::SwapIn),
+            Place::Part(TimePart::ReclaimRun),
+            Place::Part(TimePart::DirectReclaim),
+            Place::Part(TimePart::ReclaimThrottle),
+            Place::Part(TimePart::BlockRead),
+        ])
+        .on_processor(&[
+            Place::Part(TimePart::SwapFault),
+            Place::Calls(small_calls::READS),
+            Place::Part(TimePart::FileFault),
+        ]),
     RunRule::new("dirty_throttle", "dirty throttle", dirty_throttle::check)
         .of(&[Place::Part(TimePart::DirtyThrottle), Place::Slice(TimeSlice::BlockIo)]),
-    RunRule::new("reads_from_device", "reads", reads_from_device::check).of(READS),
+    RunRule::new("reads_from_device", "reads", reads_from_device::check)
+        .of(READS)
+        .on_processor(ASKS_FOR_READS),
     RunRule::new("cache_too_small", "small page cache", cache_too_small::check)
         .within(&["memory_limit", "reads_from_device"])
         .alone_if_longer()
-        .of(READS),
+        .of(READS)
+        .on_processor(ASKS_FOR_READS),
     RunRule::new(
         "cache_evicted_by_stream",
         "streams through the cache",
@@ -248,7 +284,8 @@ pub const RULES: &[RunRule] = &[
     )
     .within(&["reads_from_device"])
     .alone_if_longer()
-    .of(READS),
+    .of(READS)
+    .on_processor(ASKS_FOR_READS),
     RunRule::new("read_ahead_small", "read-ahead", read_ahead_small::check)
         .within(&["reads_from_device"])
         .of(READS),
@@ -265,13 +302,16 @@ pub const RULES: &[RunRule] = &[
             Place::Part(TimePart::BlockWrite),
             Place::Part(TimePart::Flush),
         ]),
-    RunRule::new("writes_to_device", "writes", writes_to_device::check).of(&[
-        Place::Part(TimePart::Flush),
-        Place::Part(TimePart::BlockWrite),
-        Place::Part(TimePart::DirectIo),
-    ]),
+    RunRule::new("writes_to_device", "writes", writes_to_device::check)
+        .of(&[
+            Place::Part(TimePart::Flush),
+            Place::Part(TimePart::BlockWrite),
+            Place::Part(TimePart::DirectIo),
+        ])
+        .on_processor(ASKS_FOR_WRITES),
     RunRule::new("small_sync_writes", "small synchronous writes", small_sync_writes::check)
-        .of(&[Place::Part(TimePart::Flush)]),
+        .of(&[Place::Part(TimePart::Flush)])
+        .on_processor(ASKS_FOR_WRITES),
     RunRule::new("writeback_burst", "write-back bursts", writeback_burst::check)
         .within(&["dirty_throttle", "small_sync_writes", "writes_to_device"])
         .of(&[
@@ -299,7 +339,8 @@ pub const RULES: &[RunRule] = &[
         .of(&[Place::Part(TimePart::ReclaimThrottle)]),
     RunRule::new("zero_pages_swapped", "swapped zeros", zero_pages_swapped::check)
         .within(&["memory_limit", "swapping", "reclaim_direct"])
-        .of(&[Place::Part(TimePart::ReclaimRun), Place::Part(TimePart::DirectReclaim)]),
+        .of(&[Place::Part(TimePart::ReclaimRun), Place::Part(TimePart::DirectReclaim)])
+        .on_processor(IN_SWAP_FAULTS),
     RunRule::new("served_by_zram", "compressed RAM disk", served_by::zram).within(&[
         "swapping",
         "memory_limit",
@@ -408,7 +449,11 @@ pub fn judge(run: &RunView) -> Explanation {
     verdicts.unseen.extend(unseen);
     let Verdicts { mut found, cleared, unseen, .. } = verdicts;
     drop_fallbacks(&mut found);
-    let covered = covered_by(run, &found).share(|ns| run.hurts(ns));
+    let coverage = covered_by(run, &found);
+    for (rule, cause) in &mut found {
+        cause.accounts_for = coverage.of_rule(rule);
+    }
+    let covered = coverage.share(|ns| run.hurts(ns));
     let not_judged = unseen.into_iter().map(|(rule, why, remedy)| Unseen {
         what: rule.id.to_owned(),
         why,

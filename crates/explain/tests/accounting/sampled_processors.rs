@@ -176,3 +176,40 @@ fn an_explanation_says_how_events_came() {
     let inside = built.open("events.in_kernel");
     assert_eq!(inside.explained().watching.events, Some(EventSource::InKernel));
 }
+
+/// Reads by faults on a mapped file: 6 s of waiting, and 2.5 s of the 4 s on a processor for asking.
+fn mapped_reads() -> Explanation {
+    command(10_000)
+        .events([4000, 0, 6000, 0, 0], [4000, 0, 6000, 0])
+        .grows_ms("trace.block_io.read_ns", 6000)
+        .grows("tree.read_bytes", 1 << 30)
+        .grows("trace.cpu.samples", 400)
+        .grows("trace.cpu.in.user", 100)
+        .grows("trace.cpu.in.fault_file", 300)
+        .grows("trace.cpu.kernel.block", 300)
+        .grows("trace.cpu.within.fault_file.block", 150)
+        .grows("trace.cpu.within.fault_file.cache_fill", 100)
+        .explained()
+}
+
+#[test]
+fn waits_for_reads_account_for_the_processor_time_of_asking() {
+    let explained = mapped_reads();
+    let reads = explained.findings.iter().find(|f| f.finding.id == "reads_from_device").unwrap();
+    assert_eq!((reads.ns, reads.on_processor_ns), (Some(8_500_000_000), Some(2_500_000_000)));
+    let places: Vec<(&str, &str, u64)> = reads
+        .accounts_for
+        .iter()
+        .map(|lies| (lies.slice.as_str(), lies.part.as_str(), lies.ns / 1_000_000))
+        .collect();
+    assert_eq!(places, [("block_io", "block_read", 6000), ("run", "fault_file", 2500)]);
+    let claim = &reads.finding.claim;
+    assert!(claim.contains(", and 2.5 s of processor time to ask for them"), "{claim}");
+    let of_asking = reads.finding.evidence.iter().find(|e| e.name == "processor time for it");
+    let series = &of_asking.unwrap().series;
+    assert!(series.contains(&"trace.cpu.within.fault_file.block".to_owned()), "{series:?}");
+    // The rest of the faults is a finding of its own, and nothing counts twice.
+    let rest = explained.findings.iter().find(|f| f.finding.id == "kernel_time").unwrap();
+    assert_eq!(rest.ns, Some(500_000_000));
+    assert_eq!(explained.covered, Some(1.0));
+}

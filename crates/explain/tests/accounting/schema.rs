@@ -4,8 +4,8 @@
 
 use super::builder::{command, delay, row};
 use model::explanation::{
-    Actor, ActorRole, Cause, ClearedCause, DiskState, DiskVerdict, ExpectedGain, Explanation,
-    FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
+    AccountedTime, Actor, ActorRole, Cause, ClearedCause, DiskState, DiskVerdict, ExpectedGain,
+    Explanation, FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
 };
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
@@ -153,6 +153,9 @@ fn full() -> Explanation {
     let cause = Cause::new(Some(1), finding);
     let actors = vec![Actor { role: ActorRole::Victim, used: used() }];
     let who = vec!["tar (pid 812) waited".to_owned()];
+    let on_processor_ns = Some(1);
+    let lies = AccountedTime { slice: "sleep".to_owned(), part: "lock".to_owned(), ns: 1 };
+    let cause = Cause { on_processor_ns, accounts_for: vec![lies], ..cause };
     explained.findings = vec![Cause { span, actors, who, files: vec![file()], ..cause }];
     explained.usage = vec![FigureUse {
         figure: "cpu".to_owned(),

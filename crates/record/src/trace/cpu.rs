@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most system calls that have series of their own; the first ones that were met.
 const CALLS_MAX: usize = 64;
 
+/// What stands for the name of a call where a page fault on a file is divided.
+const FILE_FAULT: &str = "fault_file";
+
 /// The origins and the classes have series of their own.
 const PARTS: usize = SampledPart::ORIGINS + SampledPart::CLASSES;
 
@@ -53,7 +56,7 @@ pub struct CpuSums {
     samples: u64,
     parts: [u64; PARTS],
     calls: BTreeMap<&'static str, u64>,
-    /// Of calls to read and to write.
+    /// Of calls to read and to write, and of page faults on files.
     shares: BTreeMap<(&'static str, &'static str), u64>,
 }
 
@@ -90,6 +93,9 @@ impl CpuSums {
         let purpose = seen.call.and_then(CallPurpose::of);
         let is_transfer = matches!(purpose, Some(CallPurpose::Read | CallPurpose::Write));
         let share = seen.share.filter(|_| is_transfer);
+        if let Some(share) = seen.fault_share {
+            *self.shares.entry((FILE_FAULT, CallShare::ALL[share as usize].1)).or_default() += 1;
+        }
         if let (Some(call), Some(share)) = (seen.call, share) {
             *self.shares.entry((call, CallShare::ALL[share as usize].1)).or_default() += 1;
         }

@@ -11,9 +11,13 @@ use model::recording::Subject;
 /// The share of the thread time that may stay without a name where root watches.
 const UNEXPLAINED_SHARE: f64 = 0.03;
 
-/// The share of the time outside user code that findings are meant to account for. The table
-/// counts who has it; no verdict is wrong for less.
+/// The share of the time outside user code that findings are meant to account for. No verdict is
+/// wrong for less, but nine of ten cases must have it.
 const WELL_COVERED: f64 = 0.9;
+const WELL_COVERED_CASES: f64 = 0.9;
+
+/// Of fewer cases nothing follows.
+const LEAST_CASES: usize = 10;
 
 /// How far events and delay accounting may lie apart, as a share of the thread time.
 const AGREEMENT_SHARE: f64 = 0.02;
@@ -243,6 +247,20 @@ fn disagreement(report: &RunReport) -> Vec<String> {
     found
 }
 
+/// Of the cases that were judged and have the figure: how many are well covered, and all of them.
+fn well_covered(rows: &[Row]) -> (usize, usize) {
+    let last = |row: &Row| row.attempts.last().and_then(|attempt| attempt.covered);
+    let covered: Vec<f64> =
+        rows.iter().filter(|row| !row.is_disturbed()).filter_map(last).collect();
+    (covered.iter().filter(|share| **share >= WELL_COVERED).count(), covered.len())
+}
+
+/// Whether findings account for too little in too many cases.
+pub fn is_badly_covered(rows: &[Row]) -> bool {
+    let (well, all) = well_covered(rows);
+    all >= LEAST_CASES && (well as f64) < all as f64 * WELL_COVERED_CASES
+}
+
 /// The confusion table: what was done, what was reported first, and whether that was right.
 pub fn table(rows: &[Row]) -> String {
     let mut lines =
@@ -271,10 +289,8 @@ pub fn table(rows: &[Row]) -> String {
     lines.push(format!(
         "{right} of {judged} causes named; skipped {skipped}, disturbed {disturbed}"
     ));
-    let last = |row: &Row| row.attempts.last().and_then(|attempt| attempt.covered);
-    let covered: Vec<f64> = rows.iter().filter_map(last).collect();
-    let well = covered.iter().filter(|share| **share >= WELL_COVERED).count();
-    lines.push(format!("covered {WELL_COVERED} or more: {well} of {}", covered.len()));
+    let (well, all) = well_covered(rows);
+    lines.push(format!("covered {WELL_COVERED} or more: {well} of {all}"));
     if disturbed > 0 {
         lines.push("skipped: needs processors that others leave alone".to_owned());
     }

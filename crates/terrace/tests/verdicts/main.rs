@@ -48,6 +48,10 @@ fn main() -> ExitCode {
     }
     let rows: Vec<judge::Row> = cases.into_iter().map(tell).collect();
     println!("\n{}", judge::table(&rows));
+    if judge::is_badly_covered(&rows) {
+        println!("findings account for too little of the time in more than one case of ten");
+        return ExitCode::FAILURE;
+    }
     if rows.iter().any(|row| row.is_wrong()) {
         return ExitCode::FAILURE;
     }

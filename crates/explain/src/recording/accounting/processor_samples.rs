@@ -54,6 +54,9 @@ pub(in crate::recording) const CALL: &str = "trace.cpu.call.";
 /// of the call.
 pub(in crate::recording) const WITHIN: &str = "trace.cpu.within.";
 
+/// What stands for the name of a call in those of page faults on files.
+pub(in crate::recording) const FILE_FAULT: &str = "fault_file";
+
 const SAMPLES: &str = "trace.cpu.samples";
 const USER: &str = "trace.cpu.in.user";
 

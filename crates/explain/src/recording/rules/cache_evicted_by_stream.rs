@@ -3,6 +3,7 @@
 //! What was read again had been evicted; beside it many times as much was read or written
 //! once, by the subject itself or by somebody else.
 
+use super::caused::CausedRun;
 use super::refaults::{StreamOf, counted, refaults};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
@@ -21,11 +22,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         StreamOf::Others => "somebody else's stream",
         StreamOf::OneProcess => "a stream",
     };
+    let caused = CausedRun::of(run, run.sampled_device_reads(), again.share);
     let claim = format!(
-        "About {} re-read data that {whose} of {} had evicted: {} pages",
+        "About {} re-read data that {whose} of {} had evicted: {} pages{}",
         long_time(again.ns as f64),
         Bytes(stream.bytes),
         count(again.pages),
+        caused.words(),
     );
     let read = || run.names_between("disk.", ".read_bytes");
     let (source, series) = match stream.of {
@@ -42,5 +45,5 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
              it in a group with a memory limit. Risk: it then reads nothing ahead, or its own \
              data twice.",
         );
-    Ok(Cause::new(Some(again.ns), finding))
+    Ok(caused.add_to(Cause::new(Some(again.ns), finding)))
 }

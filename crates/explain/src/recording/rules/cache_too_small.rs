@@ -3,6 +3,7 @@
 //! The kernel counts pages that it reads back after it had evicted them. Where they were
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
+use super::caused::CausedRun;
 use super::refaults::{counted, refaults};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
@@ -22,13 +23,15 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if again.stream.is_some() {
         return Err(NoFinding::Nothing);
     }
+    let caused = CausedRun::of(run, run.sampled_device_reads(), again.share);
     let claim = format!(
-        "About {} re-read data evicted moments before: {} pages ({})",
+        "About {} re-read data evicted moments before: {} pages ({}){}",
         long_time(again.ns as f64),
         count(again.pages),
         Bytes(again.bytes),
+        caused.words(),
     );
     let finding = Finding::new(Grade::Inferred, claim, again.evidence.clone())
         .and(again.hit.iter().flat_map(|hit| hit.evidence.clone()));
-    Ok(Cause::new(Some(again.ns), finding))
+    Ok(caused.add_to(Cause::new(Some(again.ns), finding)))
 }

@@ -5,10 +5,11 @@
 //! those too, with the processor time that reading takes. Reaching a limit costs nothing while
 //! clean cache can be dropped.
 
+use super::caused::CausedRun;
 use super::limited::{HeldGroup, evidence, in_words, none_held, others};
 use super::limits::{LimitHit, counted, reached, reached_by};
 use super::refaults::{refaults, stream_of_a_process};
-use super::run_view::{needs_events, part_of};
+use super::run_view::needs_events;
 use super::swapped::{reclaim_ns, swapped};
 use super::swapping::swap_in;
 use super::{RunVerdict, RunView};
@@ -32,17 +33,24 @@ pub(super) struct Price {
     /// Waiting for what is read again.
     reread_ns: u64,
     /// On the processor meanwhile, as sampled.
-    reread_run_ns: u64,
+    reread_run: CausedRun,
+    /// The same for pages from swap.
+    swap_run: CausedRun,
 }
 
 impl Price {
     /// What of it is on processors.
     pub(super) fn run_ns(&self) -> u64 {
-        self.freeing_ns.unwrap_or(0).saturating_add(self.reread_run_ns)
+        self.freeing_ns.unwrap_or(0).saturating_add(self.caused_ns())
+    }
+
+    /// What its waits caused on processors.
+    fn caused_ns(&self) -> u64 {
+        self.reread_run.ns.saturating_add(self.swap_run.ns)
     }
 
     fn ns(&self) -> u64 {
-        let parts = [self.swap_in_ns, self.reread_ns, self.reread_run_ns];
+        let parts = [self.swap_in_ns, self.reread_ns, self.caused_ns()];
         parts.iter().fold(self.freeing_ns.unwrap_or(0), |sum, ns| sum.saturating_add(*ns))
     }
 
@@ -51,8 +59,9 @@ impl Price {
         let parts = [
             (self.freeing_ns.unwrap_or(0), "to free memory"),
             (self.swap_in_ns, "to read swap back"),
+            (self.swap_run.ns, "of processor time for it"),
             (self.reread_ns, "to read files again"),
-            (self.reread_run_ns, "of processor time to read them"),
+            (self.reread_run.ns, "of processor time to read them"),
         ];
         let costly = parts.iter().filter(|(ns, _)| *ns > 0);
         let texts = costly.map(|(ns, what)| format!("{} {what}", long_time(*ns as f64)));
@@ -70,12 +79,13 @@ pub(super) fn at_fault(run: &RunView) -> Option<(LimitHit, u64)> {
 pub(super) fn price(run: &RunView) -> Price {
     let swap_in_ns = swapped(run).map_or(0, |swap| swap_in(run, &swap).0);
     let again = refaults(run).filter(|again| again.are_most_reads_at_a_limit());
-    let on_processor = run.sampled_device_reads().map_or(0, |time| time.ns);
+    let share = again.as_ref().map_or(0.0, |again| again.share);
     Price {
         freeing_ns: reclaim_ns(run),
         swap_in_ns,
         reread_ns: again.as_ref().map_or(0, |again| again.ns),
-        reread_run_ns: again.map_or(0, |again| part_of(on_processor, again.share)),
+        reread_run: CausedRun::of(run, run.sampled_device_reads(), share),
+        swap_run: CausedRun::of(run, run.sampled(TimePart::SwapFault), 1.0),
     }
 }
 
@@ -102,7 +112,9 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     let finding = Finding::new(grade, claim, hit.evidence)
         .and(run.part_evidence(TimePart::DirectReclaim))
         .and(run.part_evidence(TimePart::ReclaimThrottle));
-    Ok(Cause::new(Some(ns), finding))
+    let own_ns = ns.saturating_sub(price.caused_ns());
+    let cause = price.swap_run.add_to(Cause::new(Some(own_ns), finding));
+    Ok(price.reread_run.add_to(cause))
 }
 
 /// A limit that was reached and cost little, or at a price that is not known.

@@ -4,6 +4,7 @@
 //! I/O is a wait for reads only where bytes were read and few were written, as writers that
 //! are held back wait in the same state.
 
+use super::caused::CausedRun;
 use super::device::{Direction, busiest};
 use super::refaults::refaults;
 use super::run_view::needs_events;
@@ -35,6 +36,8 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         }
         return Err(NoFinding::Cleared(wait_evidence(run, ns)));
     }
+    let share = again.as_ref().map_or(1.0, |again| 1.0 - again.share);
+    let caused = CausedRun::of(run, run.sampled_device_reads(), share);
     let traffic = busiest(run, Direction::Read);
     let mut claim = format!("{} for reads", run.waited(ns));
     if again.is_some() {
@@ -48,9 +51,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         claim.push_str(&format!("{from} {}: {}", traffic.place(), traffic.description("reads")));
         evidence.extend(traffic.evidence.iter().cloned());
     }
+    claim.push_str(&caused.words());
     let confirm = traffic.and_then(|traffic| traffic.mount).map(survey_path);
     let finding = Finding { confirm, ..Finding::new(grade, claim, evidence) };
-    Ok(Cause::new(Some(ns), finding))
+    Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }
 
 /// The wait as evidence: of the events, or of all block I/O where it was concluded from that.

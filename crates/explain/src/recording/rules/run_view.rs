@@ -3,11 +3,12 @@
 //!
 //! All of it is arithmetic on what is there; an absent counter stays `None`.
 
+use super::small_calls::SYNCS;
 use super::{LEAST_ASLEEP_SHARE, LEAST_ESTIMATED_SHARE, LEAST_NS, LEAST_SHARE};
 use crate::recording::View;
 use crate::recording::accounting::Accounts;
 use crate::recording::accounting::processor_samples::{
-    CALL, CLASSES, ORIGINS, ProcessorSamples, SampledTime, WITHIN,
+    CALL, CLASSES, FILE_FAULT, ORIGINS, ProcessorSamples, SampledTime, WITHIN,
 };
 use crate::recording::witness::watching_command;
 use crate::verdict::{NoFinding, Verdict, clear_count};
@@ -222,10 +223,21 @@ impl RunView<'_> {
         Some(self.processor_samples()?.time_without(all, apart, self.run_ns()))
     }
 
-    /// The processor time that calls to read spent on getting data from a device: filling the page
-    /// cache, and handing requests to the device and its driver.
+    /// The processor time that calls to read and faults on files spent on getting data from a
+    /// device: filling the page cache, and handing requests to the device and its driver.
     pub(super) fn sampled_device_reads(&self) -> Option<SampledTime> {
-        let series = within(CallPurpose::Read.calls(), &["block", "cache_fill"]);
+        let asking = ["block", "cache_fill"];
+        let mut series = within(CallPurpose::Read.calls(), &asking);
+        series.extend(within(&[FILE_FAULT], &asking));
+        let names = series.iter().map(String::as_str);
+        Some(self.processor_samples()?.time(names, self.run_ns()))
+    }
+
+    /// The processor time of calls that make what was written safe, and that calls to write spent
+    /// on handing requests to a device and its driver.
+    pub(super) fn sampled_device_writes(&self) -> Option<SampledTime> {
+        let mut series = within(CallPurpose::Write.calls(), &["block"]);
+        series.extend(SYNCS.iter().map(|call| format!("{CALL}{call}")));
         let names = series.iter().map(String::as_str);
         Some(self.processor_samples()?.time(names, self.run_ns()))
     }

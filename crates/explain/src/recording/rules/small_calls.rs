@@ -19,6 +19,10 @@ pub(super) const READS: &[&str] = CallPurpose::Read.calls();
 /// Calls that write.
 pub(super) const WRITES: &[&str] = CallPurpose::Write.calls();
 
+/// Calls that make what was written safe.
+pub(super) const SYNCS: &[&str] =
+    &["fsync", "fdatasync", "sync_file_range", "msync", "syncfs", "sync"];
+
 /// A call of up to so many bytes is small. Picked: copying a page takes about as long as the call
 /// itself, 0.2 to 0.5 us.
 const SMALL_BYTES: f64 = 4096.0;

@@ -3,6 +3,7 @@
 //! The wait is told by events; how small the writes are by the bytes for each flush, or for
 //! each write where the device has no cache of its own to flush.
 
+use super::caused::CausedRun;
 use super::device::{Direction, Traffic, busiest};
 use super::run_view::ratio;
 use super::{RunVerdict, RunView};
@@ -57,12 +58,14 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         return clear(Some(measured).filter(|_| !run.hurts(ns)));
     };
     let traffic = syncs.traffic;
+    let caused = CausedRun::of(run, run.sampled_device_writes(), 1.0);
     let claim = format!(
-        "{} for small synchronous writes to {}: {} of {} each",
+        "{} for small synchronous writes to {}: {} of {} each{}",
         run.waited(ns),
         traffic.place(),
         count(syncs.times),
         Bytes(syncs.bytes_each as u64),
+        caused.words(),
     );
     let finding = Finding::new(run.part_grade(TimePart::Flush), claim, [measured])
         .and(syncs.flushes)
@@ -71,5 +74,6 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
             "Put more into each sync (larger transactions, fewer fsync calls), or the log on a \
              device with a protected write cache. Risk: what is not synced is lost in a crash.",
         );
-    Ok(Cause::new(Some(ns), Finding { confirm: traffic.mount.map(survey_path), ..finding }))
+    let finding = Finding { confirm: traffic.mount.map(survey_path), ..finding };
+    Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }

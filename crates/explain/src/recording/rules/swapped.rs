@@ -26,6 +26,13 @@ pub(super) struct Swapped {
     pub(super) clearing: Option<Evidence>,
 }
 
+impl Swapped {
+    /// The share of zeros in what came back, 0 to 1.
+    pub(super) fn zeros_in(&self) -> f64 {
+        ratio(self.zero_ins as f64, self.zero_ins.saturating_add(self.ins) as f64)
+    }
+}
+
 /// The counts of the subject's group where it has them, else of the machine.
 pub(super) fn swapped(run: &RunView) -> Option<Swapped> {
     let of_group = "group0.memory.stat.";

@@ -3,6 +3,7 @@
 //! The wait is that for pages that came back, and the share of freeing memory that went into
 //! writing them out. That pages moved at all is shown by `pswpin` and `pswpout`.
 
+use super::caused::CausedRun;
 use super::run_view::{part_of, ratio};
 use super::swapped::{Swapped, anonymous_share, reclaim_ns, swapped};
 use super::{RunVerdict, RunView};
@@ -20,15 +21,17 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     }
     let areas = &run.facts().swaps;
     let to = if areas.is_empty() { String::new() } else { format!(" ({})", list(areas)) };
+    let caused = CausedRun::of(run, run.sampled(TimePart::SwapFault), 1.0 - swap.zeros_in());
     let claim = format!(
-        "{} for swap{to}: {} pages in, {} out",
+        "{} for swap{to}: {} pages in, {} out{}",
         run.waited(ns),
         count(swap.ins),
         count(swap.outs),
+        caused.words(),
     );
     let finding =
         Finding::new(grade, claim, run.part_evidence(TimePart::SwapIn)).and(swap.evidence);
-    Ok(Cause::new(Some(ns), finding))
+    Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }
 
 /// The wait for pages in both directions.

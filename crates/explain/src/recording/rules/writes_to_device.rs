@@ -3,6 +3,7 @@
 //! A few large waits: a sync at the end, writes that bypass the cache. Many small ones are
 //! the affair of `small_sync_writes`.
 
+use super::caused::CausedRun;
 use super::device::{Direction, busiest};
 use super::{RunVerdict, RunView, dirty_throttle, small_sync_writes};
 use crate::verdict::{NoFinding, clear};
@@ -33,10 +34,12 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         claim.push_str(&format!(" to {}: {}", traffic.place(), traffic.description("writes")));
         evidence.extend(traffic.evidence.iter().cloned());
     }
+    let caused = CausedRun::of(run, run.sampled_device_writes(), 1.0);
+    claim.push_str(&caused.words());
     evidence.extend(run.part_evidence(TimePart::Flush));
     let longest = parts.into_iter().max_by_key(|part| run.part_ns(*part));
     let grade = run.part_grade(longest.unwrap_or(TimePart::Flush));
     let confirm = traffic.and_then(|traffic| traffic.mount).map(survey_path);
     let finding = Finding { confirm, ..Finding::new(grade, claim, evidence) };
-    Ok(Cause::new(Some(ns), finding))
+    Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }

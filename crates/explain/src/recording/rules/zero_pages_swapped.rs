@@ -1,8 +1,10 @@
 //! Pages of zeros were swapped: no I/O, but time to find and free them.
 //!
 //! Newer kernels only note that a page was zero (`swpout_zero`). The time is that of freeing
-//! memory, by the share of the freed pages that were zeros.
+//! memory, by the share of the freed pages that were zeros, and of faults on swap, by the share of
+//! zeros in what came back.
 
+use super::caused::CausedRun;
 use super::run_view::{part_of, ratio};
 use super::served_by::LEAST_PAGES;
 use super::swapped::{anonymous_share, reclaim_ns, swapped};
@@ -26,9 +28,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
     if zeros < LEAST_PAGES || !run.hurts(ns) {
         return Err(NoFinding::Cleared(measured));
     }
+    let caused = CausedRun::of(run, run.sampled(TimePart::SwapFault), swap.zeros_in());
     let claim = format!(
         "About {} to swap pages of zeros, without I/O: {} out, {} in",
-        long_time(ns as f64),
+        long_time(ns.saturating_add(caused.ns) as f64),
         count(swap.zero_outs),
         count(swap.zero_ins),
     );
@@ -38,5 +41,5 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         "Do not touch memory before it holds data; zeros need no memory until then. Risk: \
          none for what is never written.",
     );
-    Ok(Cause::new(Some(ns), finding))
+    Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }

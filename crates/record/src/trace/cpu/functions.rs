@@ -200,6 +200,8 @@ pub struct Seen {
     pub call: Option<&'static str>,
     /// What it is of a call to read or write that is not the call itself.
     pub share: Option<CallShare>,
+    /// The same of a page fault on a file.
+    pub fault_share: Option<CallShare>,
 }
 
 /// Functions of the running kernel.
@@ -275,8 +277,9 @@ impl ProcessorFunctions {
             None => SampledPart::Other,
             Some(place) => place,
         };
+        let fault_share = share.filter(|_| place == SampledPart::FaultFile);
         let share = call_share(place).or(share);
-        Seen { place, work: work.unwrap_or(SampledPart::KernelOther), call, share }
+        Seen { place, work: work.unwrap_or(SampledPart::KernelOther), call, share, fault_share }
     }
 }
 

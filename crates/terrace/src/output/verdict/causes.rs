@@ -6,7 +6,7 @@ use crate::output::Page;
 use crate::output::prose::{commands_tied, counted_value, indented, long_time, shown};
 use crate::output::style::Tone;
 use crate::output::table::{length, tied, wrap};
-use model::explanation::{Cause, ClearedCause, Explanation};
+use model::explanation::{AccountedTime, Cause, ClearedCause, Explanation, short_words};
 use model::{Evidence, Grade};
 
 /// Findings on a brief page: with bar, suspects and cost they make about ten lines.
@@ -53,6 +53,9 @@ pub fn full(explanation: &Explanation, page: Page) -> String {
         text.push_str(&who(cause, true, page));
         for piece in &cause.finding.evidence {
             let line = format!("{} ({})", shown(piece), piece.source);
+            text.push_str(&below(&line, Tone::Dim, page));
+        }
+        if let Some(line) = accounted(cause) {
             text.push_str(&below(&line, Tone::Dim, page));
         }
         if let Some(remedy) = &cause.finding.remedy {
@@ -131,6 +134,16 @@ fn of_which(claim: &str) -> String {
         return claim.to_owned();
     }
     format!("of which: {}", continued(claim))
+}
+
+/// `accounts for 552 ms block read, 221 ms faults on files`; `None` where it is of user code.
+fn accounted(cause: &Cause) -> Option<String> {
+    let parts = cause.accounts_for.iter();
+    let words = |part: &AccountedTime| {
+        format!("{} {}", tied(&long_time(part.ns)), tied(&short_words(&part.part)))
+    };
+    let each: Vec<String> = parts.map(words).collect();
+    (!each.is_empty()).then(|| format!("accounts for {}", each.join(", ")))
 }
 
 /// Who it was, and which files if they are wanted.

@@ -99,7 +99,7 @@ pub(super) fn expected(run: &RunView, cause: &Cause) -> Option<ExpectedGain> {
             fewer(run.wall_ns(), ns),
             "the sleep goes away, the rest of the wall time stays",
         )),
-        _ => Some(of_work(run, work, removed(run, id, ns), sure)),
+        _ => Some(of_work(run, work, removed(run, cause, ns), sure)),
     }
 }
 
@@ -123,11 +123,13 @@ fn work(run: &RunView) -> Work {
 }
 
 /// What the remedy of a finding of `ns` takes away.
-fn removed(run: &RunView, id: &str, ns: u64) -> Removed {
+fn removed(run: &RunView, cause: &Cause, ns: u64) -> Removed {
+    let id = cause.finding.id.as_str();
+    let caused = cause.on_processor_ns.unwrap_or(0).min(ns);
     if ON_PROCESSORS.contains(&id) {
         return Removed { run_low_ns: 0, run_high_ns: ns, wait_ns: 0 };
     }
-    let waits = Removed { wait_ns: ns, ..Removed::default() };
+    let waits = Removed { run_high_ns: caused, wait_ns: ns - caused, ..Removed::default() };
     match id {
         // Reading and freeing memory is work of the kernel, for its caller and in interrupts: each
         // wait costs switches too.
@@ -137,7 +139,7 @@ fn removed(run: &RunView, id: &str, ns: u64) -> Removed {
             Removed { run_low_ns: known, run_high_ns: most, wait_ns: ns - known }
         }
         "cache_too_small" | "cache_evicted_by_stream" => {
-            Removed { run_high_ns: kernel_of_reads(run), ..waits }
+            Removed { run_high_ns: kernel_of_reads(run).max(caused), ..waits }
         }
         _ => waits,
     }
