@@ -202,7 +202,7 @@ fn waits_for_reads_account_for_the_processor_time_of_asking() {
         .iter()
         .map(|lies| (lies.slice.as_str(), lies.part.as_str(), lies.ns / 1_000_000))
         .collect();
-    assert_eq!(places, [("block_io", "block_read", 6000), ("run", "fault_file", 2500)]);
+    assert_eq!(places, [("block_io", "block_read", 6000), ("run", "file_fault", 2500)]);
     let claim = &reads.finding.claim;
     assert!(claim.contains(", and 2.5 s of processor time to ask for them"), "{claim}");
     let of_asking = reads.finding.evidence.iter().find(|e| e.name == "processor time for it");
