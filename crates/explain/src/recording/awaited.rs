@@ -107,7 +107,7 @@ mod tests {
     fn the_server_is_named_with_the_command_that_watches_it() {
         let postgres = of(812, "postgres", ServerLink::UnixSocket, "/run/.s.PGSQL.5432");
         let found = waited("poll", 7, vec![postgres.clone()]).unwrap();
-        let text = "For 70.0 % of its time it waited for postgres (pid 812, /run/.s.PGSQL.5432)";
+        let text = "For 70 % of its time it waited for postgres (pid 812, /run/.s.PGSQL.5432)";
         assert_eq!(found.text, text);
         assert_eq!(found.command, "terrace record --pid 812 --for 10 -o server.trec");
         let redis = of(7, "redis-server", ServerLink::Tcp, "port 6379");

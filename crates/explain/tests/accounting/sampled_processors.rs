@@ -177,7 +177,7 @@ fn an_explanation_says_how_events_came() {
     assert_eq!(inside.explained().watching.events, Some(EventSource::InKernel));
 }
 
-/// Reads by faults on a mapped file: 6 s of waiting, and 2.5 s of the 4 s on a processor for asking.
+/// Reads by faults on a mapped file: 6 s of waiting, and of 4 s on a processor 2.5 s for asking.
 fn mapped_reads() -> Explanation {
     command(10_000)
         .events([4000, 0, 6000, 0, 0], [4000, 0, 6000, 0])

@@ -40,7 +40,7 @@ impl CausedRun {
         Self { ns, evidence }
     }
 
-    /// `, and 221 ms of processor time to ask for them`; empty where there is none.
+    /// `, and 221 ms of processor time to ask for them`; empty if it is 0.
     pub(super) fn words(&self) -> String {
         match self.ns {
             0 => String::new(),

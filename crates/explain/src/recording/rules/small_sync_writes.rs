@@ -67,13 +67,13 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         Bytes(syncs.bytes_each as u64),
         caused.words(),
     );
-    let finding = Finding::new(run.part_grade(TimePart::Flush), claim, [measured])
+    let mut finding = Finding::new(run.part_grade(TimePart::Flush), claim, [measured])
         .and(syncs.flushes)
         .and(traffic.evidence)
         .remedy(
             "Put more into each sync (larger transactions, fewer fsync calls), or the log on a \
              device with a protected write cache. Risk: what is not synced is lost in a crash.",
         );
-    let finding = Finding { confirm: traffic.mount.map(survey_path), ..finding };
+    finding.confirm = traffic.mount.map(survey_path);
     Ok(caused.add_to(Cause::new(Some(ns), finding)))
 }
