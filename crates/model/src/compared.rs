@@ -181,6 +181,23 @@ pub struct WorkAlignment {
     pub sections: Vec<Section>,
 }
 
+/// A remedy that was tried: the second side had its change, the first did not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TriedChange {
+    /// The id of the finding that it is for.
+    pub finding: String,
+    /// The change in words.
+    pub words: String,
+    /// The file of the setting.
+    pub path: String,
+    /// What was there.
+    pub before: String,
+    /// What was tried.
+    pub after: String,
+    /// Whether it stays.
+    pub kept: bool,
+}
+
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -200,6 +217,9 @@ pub struct Comparison {
     pub split: Option<TimeDifference>,
     /// Where in the work it arose; `None` unless asked for.
     pub aligned: Option<WorkAlignment>,
+    /// The remedy that the second side had; `None` unless one was tried (`--try`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<TriedChange>,
     /// What a reader must know to trust it.
     pub notes: Vec<String>,
 }

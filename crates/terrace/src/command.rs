@@ -3,6 +3,7 @@
 //! Everything that can be checked without touching the machine is checked before anything is
 //! measured.
 
+mod attempt;
 mod classic;
 mod compare;
 mod convert;
@@ -54,7 +55,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
     let (name, outcome) = match &cli.command {
         Command::Survey(args) => ("survey", survey(args, color)),
         Command::Run(args) => ("run", run::run(args, color).map_err(Error::of_run)),
-        Command::Record(args) => ("record", record::record(args)),
+        Command::Record(args) => ("record", record::record(args, color)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
         Command::View(args) => ("view", view::view(args)),
         Command::Top(args) => ("top", top::top(args, color)),

@@ -79,7 +79,10 @@ impl Change {
         let now = self.now()?;
         if now == self.after() {
             match self {
-                Self::Setting(setting) => write_setting(&setting.path, &setting.before)?,
+                Self::Setting(setting) => {
+                    must_not_kill(setting)?;
+                    write_setting(&setting.path, &setting.before)?;
+                }
             }
             Ok(UndoOutcome::Restored)
         } else if now == self.before() {
@@ -94,7 +97,37 @@ impl Change {
 pub(crate) fn read_setting(path: &Path) -> Result<String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| failed("read the setting", path, error))?;
-    Ok(text.trim_end().to_owned())
+    Ok(chosen(&text).to_owned())
+}
+
+/// The value of a setting by its text: of a list of words the one in brackets (`always [madvise]
+/// never`), else the text without the end of its line.
+#[must_use]
+pub fn chosen(text: &str) -> &str {
+    let text = text.trim_end();
+    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(text, |(word, _)| word)
+}
+
+/// Refuses to lower the memory limit of a group of version 2 below what it holds and cannot free:
+/// the kernel would kill its processes for that. Version 1 refuses by itself.
+fn must_not_kill(setting: &Setting) -> Result<()> {
+    let limit = setting.before.parse::<u64>().ok();
+    let is_limit = setting.path.file_name().is_some_and(|name| name == "memory.max");
+    let Some(limit) = limit.filter(|_| is_limit) else { return Ok(()) };
+    let text = std::fs::read_to_string(setting.path.with_file_name("memory.stat"));
+    let held: u64 = text
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(name, _)| matches!(*name, "anon" | "shmem" | "kernel" | "unevictable"))
+        .filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+        .sum();
+    if held < limit {
+        return Ok(());
+    }
+    let why = format!("the group holds {held} bytes that cannot be freed, and less would kill it");
+    Err(Error::new("lower the limit", std::io::Error::other(why)).at(&setting.path))
 }
 
 /// Writes a setting in one call, as the kernel requires. Never makes a file.

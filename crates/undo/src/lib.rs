@@ -15,7 +15,7 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
-pub use change::{Change, Setting};
+pub use change::{Change, Setting, chosen};
 pub use journal::Journal;
 
 use journal::Hold;
@@ -151,6 +151,20 @@ impl AppliedChange {
     #[must_use]
     pub fn release(mut self) -> Option<UndoReport> {
         self.release_hold()
+    }
+
+    /// Keeps the change for good: the journal forgets it, unless other processes rely on it.
+    ///
+    /// # Errors
+    /// If the journal cannot be written; the change is then put back.
+    pub fn keep(mut self) -> Result<()> {
+        let Some(hold) = self.hold.take() else { return Ok(()) };
+        let _lock = self.journal.lock()?;
+        self.journal.release(hold)?;
+        if self.journal.holders(&self.change)?.is_empty() {
+            self.journal.remove(&self.change)?;
+        }
+        Ok(())
     }
 
     fn release_hold(&mut self) -> Option<UndoReport> {

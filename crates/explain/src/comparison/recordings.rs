@@ -25,6 +25,7 @@ pub fn recordings(first: &[Explanation], second: &[Explanation]) -> Comparison {
         items,
         split,
         aligned: None,
+        tried: None,
         notes: notes(first, second),
     }
 }

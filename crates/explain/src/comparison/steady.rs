@@ -187,6 +187,7 @@ pub fn rates(
         items,
         split: Some(split(runs)),
         aligned: None,
+        tried: None,
         notes: notes(explained, blocks, runs),
     }
 }

@@ -54,6 +54,7 @@ pub fn surveys(first: &[Survey], second: &[Survey], kept: &[Survey]) -> Comparis
         items,
         split: None,
         aligned: None,
+        tried: None,
         notes,
     }
 }

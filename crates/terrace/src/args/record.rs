@@ -27,8 +27,25 @@ pub struct RecordArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, default_value = "1g", requires = "keep", allow_hyphen_values = true)]
     pub keep_bytes: Bytes,
 
+    /// Try the first remedy that can be changed here and put back, in turn with how it is: each
+    /// recording lasts --for and --work says how much was done in it
+    #[arg(long = "try", requires_all = ["duration", "work"], conflicts_with_all = ["keep", "output"])]
+    pub attempt: bool,
+
+    /// Keep what --try changed, if it is proven to help
+    #[arg(long, requires = "attempt")]
+    pub keep_change: bool,
+
     /// Where to record to; its name should end in .trec. With --keep a directory
-    #[arg(short, long, value_name = "FILE", required = true, help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required = false,
+        required_unless_present = "attempt",
+        default_value_if("attempt", "true", "-"),
+        help_heading = "Output"
+    )]
     pub output: PathBuf,
 
     /// Sampling and events.

@@ -27,6 +27,15 @@ pub struct RunArgs {
     #[arg(long, value_name = "CMD2", value_parser = value::command_line, help_heading = "Repeating")]
     pub against: Option<Words>,
 
+    /// Try the first remedy that can be changed here and put back, in turn with how it is, and say
+    /// what it brings (4 runs of each)
+    #[arg(long = "try", conflicts_with = "against", help_heading = "Repeating")]
+    pub attempt: bool,
+
+    /// Keep what --try changed, if it is proven to help
+    #[arg(long, requires = "attempt", help_heading = "Repeating")]
+    pub keep_change: bool,
+
     /// Run this with `sh -c` before each run; it is not measured
     #[arg(long, value_name = "SHELL COMMAND", help_heading = "Repeating")]
     pub prepare: Option<String>,

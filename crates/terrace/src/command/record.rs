@@ -2,8 +2,11 @@
 //! It judges nothing: `explain` does, later and as often as one likes. `terrace mark` adds a mark
 //! to every running recording of this user; without any it fails, so no mark is lost silently.
 
+mod attempted;
+
 use super::record_options;
 use crate::args::MarkArgs;
+use crate::args::When;
 use crate::args::record::RecordArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -26,7 +29,10 @@ const SIGINT_IGNORED: &str =
 ///
 /// # Errors
 /// When the target is not there, or the file cannot be written.
-pub fn record(args: &RecordArgs) -> Result<Exit> {
+pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
+    if args.attempt {
+        return attempted::record(args, color);
+    }
     let watch = RecordOptions {
         keep_ns: args.keep.map(nanoseconds),
         keep_bytes: args.keep_bytes.0,

@@ -4,6 +4,7 @@
 //! to standard error after the command has ended.
 
 mod against;
+mod attempted;
 mod cache;
 
 use super::record_options;
@@ -49,6 +50,9 @@ struct PlannedRun<'a> {
 pub fn run(args: &RunArgs, color: When) -> Result<Exit> {
     if let Some(against) = &args.against {
         return against::run(args, against, color);
+    }
+    if args.attempt {
+        return attempted::run(args, color);
     }
     let report = json_target(args)?;
     // Asked before the command may have changed the terminal.

@@ -10,13 +10,14 @@ use super::markdown::{self, code};
 use super::prose::{indented, value};
 use super::style::Tone;
 use super::table::{Table, length};
+use super::verdict::factor;
 use model::Evidence;
 use model::compared::{
     Basis, ComparedFigure, Comparison, ComparisonSubject, DifferencePart, Side, TimeDifference,
-    WorkAlignment,
+    TriedChange, WorkAlignment,
 };
 use model::comparison::DifferenceVerdict;
-use model::explanation::short_words;
+use model::explanation::{ExpectedGain, short_words};
 
 /// A heading, what stands below it, and what must be known to read it.
 struct Section {
@@ -90,6 +91,21 @@ fn header(comparison: &Comparison, page: Page) -> String {
         text.push_str(&indented(&line, Tone::Dim, 1, 9, page));
     }
     text
+}
+
+/// What was tried, what was expected of it, and what became of it.
+pub fn tried(tried: &TriedChange, expected: Option<&ExpectedGain>, page: Page) -> String {
+    let gain = expected.map_or_else(String::new, |gain| format!("; expected: {}", factor(gain)));
+    let first = format!("Tried: {}{gain}.", spaced(&tried.words));
+    let TriedChange { path, before, after, .. } = tried;
+    let path = spaced(path);
+    let last = if tried.kept {
+        format!("Kept: {path} is {after}. To put it back: echo {before} | sudo tee {path}")
+    } else {
+        format!("Put back: {path} is {before}.")
+    };
+    let lines = [first, last];
+    lines.iter().map(|line| paragraph(line, Tone::Plain, page)).collect()
 }
 
 fn runs(side: &Side) -> String {

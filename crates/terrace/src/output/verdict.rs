@@ -17,6 +17,7 @@ mod usage;
 
 pub use bar::lines as bar_lines;
 pub use causes::{claim_words, cleared_words};
+pub use remedies::factor;
 pub use repeats::{Repeat, median_of, repeats};
 
 use super::Page;

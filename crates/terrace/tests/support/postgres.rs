@@ -1,5 +1,7 @@
 //! A PostgreSQL server of a test's own: in a temporary directory, on a socket there, in a control
 //! group if asked, and gone with the test. Needs root and its programs.
+// Each test file uses a part of it; and a helper of tests may unwrap as the tests do.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -12,8 +12,10 @@ mod gain;
 mod wording;
 
 use super::{RULES, Rank, RunView};
-use model::explanation::{Cause, ExpectedGain, Remedy};
+use crate::recording::work;
+use model::explanation::{Cause, ExpectedGain, Remedy, SettingChange};
 use model::recording::Subject;
+use model::text::{is_hazard, shell_word};
 use std::cmp::Ordering;
 
 /// A gain below this is not promised. Picked: what a person may hope to notice.
@@ -45,7 +47,7 @@ fn remedy(run: &RunView, cause: &Cause, text: String) -> Remedy {
     let gain = gain::expected(run, cause);
     let change = change::of(run, &cause.finding.id);
     let is_to_be_tried = gain.as_ref().is_none_or(is_weak);
-    let try_command = try_command(run, is_to_be_tried);
+    let try_command = try_command(run, is_to_be_tried, change.as_ref());
     Remedy { finding: cause.finding.id.clone(), text, gain, is_to_be_tried, try_command, change }
 }
 
@@ -67,9 +69,52 @@ fn most_gain_first(a: &Remedy, b: &Remedy) -> Ordering {
     weight(b).total_cmp(&weight(a))
 }
 
-/// The command with which a user tries it, who changes the command.
-fn try_command(run: &RunView, is_to_be_tried: bool) -> Option<String> {
-    let is_command = matches!(run.facts().subject, Subject::Command { .. });
-    let words = "terrace run --against 'CHANGED CMD' -- CMD";
-    (is_command && is_to_be_tried).then(|| words.to_owned())
+/// The command with which a user tries it: what a program can change and put back it tries by
+/// itself, else the user changes the command.
+fn try_command(
+    run: &RunView,
+    is_to_be_tried: bool,
+    change: Option<&SettingChange>,
+) -> Option<String> {
+    let Subject::Command { argv } = &run.facts().subject else {
+        return change.map(|_| try_record(run));
+    };
+    if change.is_none() {
+        let words = "terrace run --against 'CHANGED CMD' -- CMD";
+        return is_to_be_tried.then(|| words.to_owned());
+    }
+    let words: Vec<String> = argv.iter().map(|word| shell_word(word)).collect();
+    let line = words.join(" ");
+    let is_short = line.len() <= LONGEST_LINE && !line.contains(is_hazard);
+    let command = if is_short { line.as_str() } else { "CMD" };
+    Some(format!("{}terrace run --try -- {command}", sudo(run)))
+}
+
+/// Longer command lines are not repeated.
+const LONGEST_LINE: usize = 60;
+
+/// Only root changes settings.
+fn sudo(run: &RunView) -> &'static str {
+    if run.facts().root { "" } else { "sudo " }
+}
+
+/// The same of what runs on: its work says what it brings.
+fn try_record(run: &RunView) -> String {
+    let target = match &run.facts().subject {
+        Subject::Process { pid, .. } => format!(" --pid {pid}"),
+        Subject::Group { unit: Some(unit), .. } => format!(" --unit {}", shell_word(unit)),
+        Subject::Group { path, unit: None } => format!(" --cgroup {}", shell_word(path)),
+        _ => String::new(),
+    };
+    let known = work::done(run.view).and_then(|work| {
+        let word = match work.source.split(',').next()? {
+            "PostgreSQL" => "pg",
+            "MySQL" => "mysql",
+            "Redis" => "redis",
+            _ => return None,
+        };
+        Some(format!("{word}:{}", work.name))
+    });
+    let counted = known.unwrap_or_else(|| "SPEC".to_owned());
+    format!("{}terrace record --try{target} --for 10s --work {counted}", sudo(run))
 }

@@ -64,6 +64,7 @@ fn made() -> Comparison {
             parts: vec![part("block_io", None, 0.5e9), part("refault", Some("block_io"), 0.45e9)],
         }),
         aligned: None,
+        tried: None,
         notes: vec!["A note.".to_owned()],
     }
 }

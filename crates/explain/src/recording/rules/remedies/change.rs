@@ -25,12 +25,17 @@ const LIMIT_TIMES: u64 = 4;
 /// No quota in version 1 of control groups.
 const NO_QUOTA: &str = "-1";
 
+/// Which memory gets huge pages.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const HUGE_PAGES_ALWAYS: &str = "always";
+
 /// What a trial of the remedy of this finding changes.
 pub(super) fn of(run: &RunView, id: &str) -> Option<SettingChange> {
     match id {
         "memory_limit" | "cache_too_small" | "swapping" => memory_limit(run),
         "cpu_limit" => cpu_quota(run),
         "read_ahead_small" => read_ahead(run),
+        "first_touch" => huge_pages(run),
         _ => None,
     }
 }
@@ -77,7 +82,7 @@ fn memory_limit(run: &RunView) -> Option<SettingChange> {
     let page = run.page_bytes();
     let to = now.saturating_add(wanted.min(most)) / page * page;
     let path = run.source(hit.limit_series.as_deref()?);
-    let words = format!("the {} to {}", hit.description(), Bytes(to));
+    let words = format!("the {} raised to {}", hit.description(), Bytes(to));
     (to > now).then(|| setting(path, &to.to_string(), words)).flatten()
 }
 
@@ -102,6 +107,13 @@ fn read_ahead(run: &RunView) -> Option<SettingChange> {
     let path = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
     let words = format!("the read-ahead of {} from {} to {}", traffic.name, Bytes(now), Bytes(to));
     setting(&path, &(to / 1024).to_string(), words)
+}
+
+/// Huge pages for all memory, where they are given only on request.
+fn huge_pages(run: &RunView) -> Option<SettingChange> {
+    let now = run.facts().settings.get("thp.enabled").filter(|now| now.as_str() == "madvise")?;
+    let words = format!("huge pages for all memory ({now} becomes {HUGE_PAGES_ALWAYS})");
+    setting(HUGE_PAGES, HUGE_PAGES_ALWAYS, words)
 }
 
 /// A change of a file of the kernel; `None` for a source in words.

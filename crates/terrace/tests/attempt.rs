@@ -1,0 +1,189 @@
+//! `--try`: a remedy is applied for real, measured in turn with how it was, and put back, also
+//! where the trial is interrupted or killed.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/postgres.rs"]
+mod postgres;
+mod support;
+
+use postgres::PostgresServer;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use support::{command, in_group, run, schema_complaint, terrace};
+use testkit::{Cgroup, TempDir};
+
+const SCHEMA: &str = include_str!("../../../docs/compare.schema.json");
+
+/// More than the group's limit, so that each pass reads it from the device.
+const FILE_BYTES: u64 = 96 << 20;
+const LIMIT_BYTES: u64 = 48 << 20;
+
+/// A group with a limit, and a file that does not fit into it.
+struct Tight {
+    group: Cgroup,
+    directory: TempDir,
+}
+
+impl Tight {
+    fn new() -> Result<Self, String> {
+        let group = Cgroup::v1_memory(LIMIT_BYTES)?;
+        let directory = TempDir::new();
+        // Written in the group, so that no page of it is charged elsewhere.
+        let mut write = group.command("dd");
+        write.arg(format!("of={}", directory.join("data").display()));
+        write.args(["if=/dev/urandom", "bs=1M", "conv=fsync", "status=none"]);
+        let written = write.arg(format!("count={}", FILE_BYTES >> 20)).status();
+        assert!(written.unwrap().success());
+        Ok(Self { group, directory })
+    }
+
+    fn limit(&self) -> u64 {
+        let text = std::fs::read_to_string(self.limit_path()).unwrap();
+        text.trim().parse().unwrap()
+    }
+
+    fn limit_path(&self) -> PathBuf {
+        self.group.path().join("memory.limit_in_bytes")
+    }
+
+    /// Reads the file again and again.
+    fn trial(&self, options: &str, passes: u32) -> std::process::Command {
+        let data = self.directory.join("data");
+        let script =
+            format!("for i in $(seq {passes}); do cat {} >/dev/null; done", data.display());
+        let mut command = in_group(&self.group, &format!("run --try {options} --"));
+        command.args(["sh", "-c", &script]);
+        command.env_remove("NO_COLOR").env("COLUMNS", "100");
+        command
+    }
+
+    /// A trial in the background, once its change is there.
+    fn changed(&self) -> Child {
+        let mut command = self.trial("-q", 40);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(300);
+        while self.limit() == LIMIT_BYTES {
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none() && Instant::now() < until, "nothing was changed: {ended:?}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child
+    }
+}
+
+/// A page without its line ends.
+fn flowing(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn nothing_is_left(limit_path: &Path) {
+    let list = terrace("undo --list").done();
+    assert!(!list.contains(&limit_path.display().to_string()), "{list}");
+}
+
+#[test]
+fn a_raised_limit_is_tried_in_turn_and_put_back() {
+    let tight = match Tight::new() {
+        Ok(tight) => tight,
+        Err(need) => return testkit::skip(need),
+    };
+    let json = tight.directory.join("tried.json");
+    let ran = run(tight.trial(&format!("--json {}", json.display()), 12));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let limit = tight.limit_path().display().to_string();
+    assert!(
+        flowing(&ran.err).contains("terrace: run: tries the limit 48 MiB of group "),
+        "{ran:?}"
+    );
+    assert!(flowing(&ran.err).contains(&format!("Put back: {limit} is {LIMIT_BYTES}.")), "{ran:?}");
+    let value: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(schema_complaint(SCHEMA, &value), None, "{value}");
+    assert_eq!(value["tried"]["path"], *limit);
+    assert_eq!(value["tried"]["kept"], false);
+    let wall = &value["items"][0];
+    assert_eq!((&wall["of"], &wall["verdict"]), (&"wall".into(), &"smaller".into()), "{value:#}");
+    assert_eq!(tight.limit(), LIMIT_BYTES);
+    nothing_is_left(&tight.limit_path());
+}
+
+#[test]
+fn what_helps_is_kept_if_that_was_asked_for() {
+    let tight = match Tight::new() {
+        Ok(tight) => tight,
+        Err(need) => return testkit::skip(need),
+    };
+    let ran = run(tight.trial("--keep-change", 12));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(tight.limit() > LIMIT_BYTES, "{ran:?}");
+    let back = format!("echo {LIMIT_BYTES} | sudo tee {}", tight.limit_path().display());
+    assert!(flowing(&ran.err).contains(&back), "{ran:?}");
+    nothing_is_left(&tight.limit_path());
+}
+
+#[test]
+fn an_interrupted_trial_is_put_back_and_a_killed_one_by_undo() {
+    let tight = match Tight::new() {
+        Ok(tight) => tight,
+        Err(need) => return testkit::skip(need),
+    };
+    let asked = support::terminate(tight.changed());
+    assert_ne!(asked.code, Some(0));
+    assert_eq!(tight.limit(), LIMIT_BYTES);
+    nothing_is_left(&tight.limit_path());
+    let mut killed = tight.changed();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(tight.limit() > LIMIT_BYTES, "it had no time to put it back");
+    let undone = terrace("undo");
+    assert!(
+        undone.out.contains(&format!("{}: put back", tight.limit_path().display())),
+        "{undone:?}"
+    );
+    assert_eq!(tight.limit(), LIMIT_BYTES);
+}
+
+#[test]
+fn without_such_a_remedy_nothing_is_tried_and_the_status_is_the_command_s() {
+    let mut idle = command("run --try --trace none --");
+    idle.args(["sleep", "0.2"]);
+    let ran = run(idle);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.contains("nothing was tried: no remedy is a setting"), "{ran:?}");
+    let mut failing = command("run --try --trace none --");
+    failing.args(["sh", "-c", "exit 7"]);
+    let ran = run(failing);
+    assert_eq!(ran.code, Some(7));
+    assert!(ran.err.contains("nothing was tried: the command failed (exit 7)"), "{ran:?}");
+    for line in ["record --try --for 1s", "record --try --work pg:x", "run --keep-change -- true"] {
+        let refused = terrace(line);
+        assert_eq!((refused.code == Some(0), refused.out.as_str()), (false, ""), "{refused:?}");
+    }
+}
+
+/// The first day of a newcomer: a database in a group that is too small for it.
+#[test]
+fn the_limit_of_a_database_is_tried_by_its_transactions() {
+    let group = match Cgroup::v1_memory(160 << 20) {
+        Ok(group) => group,
+        Err(need) => return testkit::skip(need),
+    };
+    let server = match PostgresServer::start(40, Some(&group)) {
+        Ok(server) => server,
+        Err(need) => return testkit::skip(need),
+    };
+    let load = server.load(2);
+    let mut command = command("record --try --for 4s --work pg:xact_commit");
+    command.arg("--cgroup").arg(group.path()).env("PGHOST", server.socket_directory());
+    let ran = run(command);
+    drop(load);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    println!("{}", ran.out);
+    assert!(flowing(&ran.out).contains("times as much: "), "{ran:?}");
+    assert!(flowing(&ran.out).contains("Put back: /"), "{ran:?}");
+    let limit = group.path().join("memory.limit_in_bytes");
+    assert_eq!(std::fs::read_to_string(limit).unwrap().trim(), (160 << 20).to_string());
+}
