@@ -702,6 +702,48 @@ fn two_machines_lie_over_each_other_and_a_figure_leads_to_its_step() {
     assert!(results[3].as_u64().unwrap() <= 400, "{results:?}");
 }
 
+/// Seen at 500 px: rows 70 px high, the last columns cut off, and a hint for a mouse.
+#[test]
+fn a_phone_has_cards_instead_of_tables_and_is_not_asked_to_point() {
+    let directory = TempDir::new();
+    let page = directory.join("survey.html");
+    let survey = include_str!("fixtures/survey.json").to_owned();
+    std::fs::write(&page, viewer::survey_page(survey)).unwrap();
+    let url = format!("file://{}", page.display());
+    // The table is folded in nothing; its first row after the names of the columns is a level.
+    let cell = "document.querySelector('#row-0 td')";
+    for (width, is_card) in [(390, true), (499, true), (500, false), (1280, false)] {
+        for dark in [false, true] {
+            let steps = json!([
+                ["wait", "document.querySelector('#row-3') !== null"],
+                ["tell", "document.documentElement.scrollWidth <= innerWidth"],
+                ["tell", "getComputedStyle(document.querySelector('#row-0')).display"],
+                ["tell", format!("getComputedStyle({cell}, '::before').content")],
+                [
+                    "tell",
+                    "[...document.querySelectorAll('.cards td')].every(it => {\
+                        const {left, right} = it.getBoundingClientRect();\
+                        return left >= 0 && right <= innerWidth;\
+                    })"
+                ],
+                ["tell", "document.querySelector('#terrace figcaption').textContent"],
+            ]);
+            let screen = Screen { width, height: 900, dark };
+            let Some(values) = results(&url, &screen, &steps) else {
+                return;
+            };
+            assert_eq!(values[0], true, "{width}");
+            assert_eq!(values[1], if is_card { "block" } else { "table-row" }, "{width}");
+            let name = if is_card { "\"one access\"" } else { "none" };
+            assert_eq!(values[2], name, "{width}");
+            assert!(!is_card || values[3] == true, "{width}");
+            // The word depends on what can be pointed with, not on the width.
+            let how = values[4].as_str().unwrap();
+            assert!(how.contains("Point at") != how.contains("Press a step"), "{how}");
+        }
+    }
+}
+
 /// What each recording of a staged cause says of it on the first screen, and what of a cause that
 /// was nearly one must not stand there (`fixtures/recordings/README.md`).
 const NAMED: &[(&str, &[&str], &str)] = &[

@@ -13,7 +13,27 @@ export function element(name, attributes = {}, ...children) {
   const made = document.createElement(tag);
   if (classes.length) made.className = classes.join(" ");
   fill(made, attributes, children);
+  if (tag === "table") nameCells(made);
   return made;
+}
+
+/** What a person does to choose: a finger cannot point. @returns {string} */
+export const choosing = () =>
+  matchMedia("(hover: none)").matches ? "Press" : "Point at, or tab to,";
+
+/**
+ * Gives each cell the name of its column, if the first row has names: on a narrow screen each row
+ * is a card.
+ * @param {HTMLElement} table
+ */
+function nameCells(table) {
+  const [head, ...rows] = table.querySelectorAll("tr");
+  if (!head || head.querySelector("td, [scope=row]")) return;
+  const names = [...head.children].map(cell => cell.textContent ?? "");
+  table.classList.add("cards");
+  head.classList.add("card-names");
+  for (const row of rows)
+    [...row.children].forEach((cell, at) => cell.setAttribute("data-name", names[at] ?? ""));
 }
 
 /**

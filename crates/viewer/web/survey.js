@@ -1,6 +1,6 @@
 // The page of a survey: the terrace and what is odd first, then the curves, the findings, the
 // checks, the machine.
-import { element, jsonOf } from "./dom.js";
+import { choosing, element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { curveFigureOf, curveFit, curveTable } from "./curves.js";
 import {
@@ -163,8 +163,7 @@ function surveyTerrace() {
     " answers later, ",
     element("b", {}, "thicker"),
     " reads more bytes a second. A thin line ends at the 99th percentile of the latency. " +
-      "Hatched: not reliable. Dashed: no size of its own. " +
-      "Point at a step, or tab to it, for its numbers.",
+      `Hatched: not reliable. Dashed: no size of its own. ${choosing()} a step for its numbers.`,
   );
   return element(
     "div.survey-first",
@@ -442,8 +441,8 @@ function surveyMachine() {
     element(
       "p.quiet",
       {},
-      "A figure is the median of the undisturbed trials, with the 95 % interval of that median; " +
-        "below 6 trials there is no interval. ",
+      "A figure is the median of the undisturbed trials, with the 95 % interval of that median " +
+        "within this run; below 6 trials there is no interval. ",
       "Variants take turns, so that drift affects all alike. " +
         "A dash is a figure that is absent, never 0.",
     ),

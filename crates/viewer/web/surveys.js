@@ -1,5 +1,5 @@
 // The page of two surveys: what differs, and the levels of both machines as steps over each other.
-import { element, jsonOf } from "./dom.js";
+import { choosing, element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
 import { curveFit } from "./curves.js";
 import { terraceDrawing, terraceName } from "./terrace.js";
@@ -48,7 +48,7 @@ function surveysPage() {
     element(
       "p",
       { "aria-live": "polite" },
-      "Point at a step, or tab to it, for its figures; press a figure to see its step.",
+      `${choosing()} a step for its figures; press a figure to see its step.`,
     ),
   ];
   const lines = (/** @type {Tier} */ tier) =>

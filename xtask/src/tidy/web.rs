@@ -21,9 +21,9 @@ const FILES: &[(&str, &str)] = &[
     ("uplot/uPlot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"),
 ];
 
-/// Bytes of all modules and style sheets of ours: each page that is saved holds them. A few more
-/// than the round number, since an innocent's number has to say why.
-const BYTES_MAX: usize = 152_000;
+/// Bytes of all modules and style sheets of ours: each page that is saved holds them. More than the
+/// round number, since an innocent's number has to say why, and tables are cards on a phone.
+const BYTES_MAX: usize = 165_000;
 
 /// As the formatter breaks lines: `prettier --print-width 100 --arrow-parens avoid
 /// --quote-props preserve`.
