@@ -4,7 +4,7 @@
 //! shared (hyperthreads share L1 and L2, guests share all), so a claim that is larger than the edge
 //! may be true. A claim is wrong only if more was measured, or if it is the C library's and larger
 //! than what the hardware itself claims. If repeated searches found different edges, only the
-//! latter counts.
+//! latter counts; sysfs and CPUID are called wrong only by an edge that two searches found.
 
 use super::{SurveyVerdict, check_each};
 use crate::finding::{Class, found};
@@ -123,10 +123,12 @@ fn claims(cache: &CacheLevel, edge: &Edge) -> Vec<Claim> {
         let is_beyond_hardware = hardware.is_some_and(|hardware| {
             source == C_LIBRARY && bytes as f64 > hardware as f64 * MOST_BEYOND_HARDWARE
         });
-        // An edge that moves from search to search says nothing against a claim.
+        // An edge that moves from search to search says nothing against a claim, and what a single
+        // search saw says nothing against the hardware's own.
+        let is_certain = cache.is_steady() && (source == C_LIBRARY || cache.is_found_again());
         let check = if edge.agrees_with(bytes) {
             ClaimCheck::Agrees
-        } else if is_beyond_hardware || cache.is_steady() && edge.exceeds(bytes) {
+        } else if is_beyond_hardware || is_certain && edge.exceeds(bytes) {
             ClaimCheck::Wrong
         } else {
             ClaimCheck::MayBeTrue
