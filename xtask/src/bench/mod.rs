@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod aa;
+mod coverage;
 mod directory;
 mod facts;
 mod memory;
@@ -37,6 +38,9 @@ const ALTERNATIONS: usize = 7;
 
 /// The same where one alternation takes minutes.
 const LONG_ALTERNATIONS: usize = 3;
+
+/// Repetitions of each probe unless asked otherwise: 5 % of them are one.
+const REPETITIONS: usize = 20;
 
 /// Surveys compared with each other unless asked otherwise: 190 pairs, so 5 % are 9 of them.
 const SURVEYS: usize = 20;
@@ -146,6 +150,16 @@ const SUITES: &[Suite] = &[
         alternations: ALTERNATIONS,
         options: &[("runs", "N"), ("slowed", "N"), ("pace", "full|quick"), ("path", "DIR")],
         run: aa::run,
+    },
+    Suite {
+        name: "coverage",
+        title: "coverage",
+        what: "each probe against itself: the share of its intervals that hold the median of all",
+        peers: &["terrace"],
+        parts: coverage::PARTS,
+        alternations: REPETITIONS,
+        options: &[("alternations", "N"), ("path", "DIR")],
+        run: coverage::run,
     },
 ];
 
