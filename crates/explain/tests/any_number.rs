@@ -17,7 +17,7 @@ use model::knee::Edge;
 use model::probe::{
     CacheLevel, DepthRate, DeviceReport, EdgeSearches, ProcessorLoad, RamDiskReport, SwapArea,
 };
-use model::{Estimate, Latency};
+use model::{Covers, Estimate, Latency};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
@@ -116,6 +116,8 @@ impl Odd {
             spread: self.maybe(),
             trials: self.whole() as u32,
             discarded: self.whole() as u32,
+            covers: Covers::WithinRun,
+            runs: 1,
         }
     }
 

@@ -34,6 +34,11 @@ impl Budget {
         self.left().is_zero()
     }
 
+    /// Whether the deadline has passed; Ctrl-C changes nothing of that.
+    pub fn is_past(&self) -> bool {
+        self.deadline <= Instant::now()
+    }
+
     /// Whether the process was asked to stop (Ctrl-C, SIGTERM, SIGHUP).
     pub fn interrupted(&self) -> bool {
         sys::interrupt::requested()

@@ -6,10 +6,12 @@
 
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
+use crate::runs::{self, Repeatable, RunOrder, Runs};
 use crate::trial::{self, Bench, Schedule};
 use crate::{Budget, Error, ErrorKind, Result, team};
 use machine::Root;
 use model::Estimate;
+use model::estimate::Better;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -53,6 +55,29 @@ pub struct ComputeReport {
     pub overhead: Overhead,
     /// Whether it was stopped early.
     pub interrupted: bool,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
+}
+
+impl ComputePlan {
+    /// The plan of one run of several.
+    #[must_use]
+    pub fn of_run(self, order: &RunOrder) -> Self {
+        Self { budget: order.budget, ..self }
+    }
+}
+
+impl Repeatable for ComputeReport {
+    fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
+        let step_ns = runs::between(&reports, Better::Lower, |report| Some(&report.step_ns));
+        let mut tally = Tally::default();
+        reports.iter().for_each(|report| tally.merge(&report.tally));
+        let interrupted = reports.iter().any(|report| report.interrupted);
+        let first = reports.swap_remove(0);
+        let step_ns = step_ns.unwrap_or(first.step_ns);
+        let seconds = step_ns.median * first.iterations as f64 / 1e9;
+        Self { step_ns, seconds, tally, interrupted, runs, ..first }
+    }
 }
 
 /// Iterates the point and returns the steps that were made: fewer than `most` only if it escapes.
@@ -96,6 +121,7 @@ pub fn measure(plan: &ComputePlan, root: &Root, stop: &Budget) -> Result<Compute
             tally: outcome.tally,
             overhead,
             interrupted: stop.over(),
+            runs: Runs::default(),
         })
     })
 }

@@ -1,6 +1,7 @@
 //! Why a probe could not measure: a kind to match on, what was tried, where, and
 //! the cause. The binary turns the kind into an exit code.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What sort of failure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// What was asked makes no sense: a size of 0, an unknown method.
     Usage,

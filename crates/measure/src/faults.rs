@@ -6,17 +6,22 @@
 //! 3. It is freed, left for a while, and touched again: a host that takes
 //!    free memory back makes it cold again.
 //!
+//! Several runs are combined in `combine`.
+//!
 //! No guest counter shows the host's part; only the shape of the histogram does.
 //! So cold memory must come first: this probe runs before all that use memory.
+
+mod combine;
 
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Disturbance, Tally};
 use crate::memory::{SkippedMethod, arena};
+use crate::runs::{RunOrder, Runs};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
 use model::bytes::MIB;
 use model::histogram::{Bar, Histogram, Modes};
-use model::{Bytes, Estimate};
+use model::{Bytes, Covers, Estimate};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sys::memory::{Mapping, Pages};
@@ -135,6 +140,9 @@ pub struct FaultSeries {
     pub huge_bytes: Option<u64>,
     /// Bytes made resident a second of touching.
     pub bytes_per_s: f64,
+    /// The median touch with its interval, nanoseconds. Within one run touches are taken as
+    /// independent.
+    pub touch_ns: Option<Estimate>,
     /// Median touch, nanoseconds.
     pub p50_ns: Option<f64>,
     /// 90th percentile, nanoseconds.
@@ -187,6 +195,18 @@ pub struct FaultReport {
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
     pub interrupted: bool,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
+}
+
+impl FaultPlan {
+    /// The plan of one run of several: only the first leaves memory alone for a while, which takes
+    /// longer than all the rest.
+    #[must_use]
+    pub fn of_run(self, order: &RunOrder) -> Self {
+        let wait = if order.run == 0 { self.wait } else { Duration::ZERO };
+        Self { wait, budget: order.budget, ..self }
+    }
 }
 
 impl FaultReport {
@@ -349,6 +369,7 @@ fn series(
         bytes,
         huge_bytes,
         bytes_per_s: bytes as f64 * 1e9 / elapsed_ns,
+        touch_ns: touch_time(&histogram),
         p50_ns: histogram.quantile_ns(0.5),
         p90_ns: histogram.quantile_ns(0.9),
         p99_ns: histogram.quantile_ns(0.99),
@@ -359,6 +380,22 @@ fn series(
         cut_short: bytes < limit,
     };
     Ok((series, mapping))
+}
+
+/// The median of the touches of one run.
+fn touch_time(histogram: &Histogram) -> Option<Estimate> {
+    let interval = histogram.median_interval_ns();
+    Some(Estimate {
+        median: histogram.quantile_ns(0.5)?,
+        best: histogram.min_ns()?,
+        low: interval.map(|(low, _)| low),
+        high: interval.map(|(_, high)| high),
+        spread: None,
+        trials: u32::try_from(histogram.len()).unwrap_or(u32::MAX),
+        discarded: 0,
+        covers: Covers::WithinRun,
+        runs: 1,
+    })
 }
 
 /// One store makes 2 MiB resident only where a huge page was granted; elsewhere it

@@ -14,6 +14,7 @@ mod helper;
 pub mod memory;
 pub mod pressure;
 pub mod ramdisk;
+pub mod runs;
 pub mod storage;
 pub mod team;
 pub mod trial;

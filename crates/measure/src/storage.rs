@@ -20,11 +20,12 @@ pub mod survey;
 pub mod target;
 
 use crate::{Error, ErrorKind};
-use model::error_chain;
+use model::Estimate;
+use model::estimate::Better;
 use std::io;
 use std::path::Path;
 
-pub use iolat::{Access, IolatPlan, IolatReport, iolat};
+pub use iolat::{Access, IolatPlan, IolatReport, PaceReport, PacesReport, iolat, iolat_paces};
 pub use random::{RandomReport, random_read};
 pub use raw::raw_compare;
 pub use seqio::{PhaseName, SeqPhase, SeqPlan, SeqReport, seqio};
@@ -54,12 +55,41 @@ fn failed_request(operation: &str, offset: Option<u64>, source: &io::Error) -> E
     Error::io(ErrorKind::Failed, operation, source)
 }
 
-/// An error as its text and its causes, for a report that is printed as JSON.
-fn as_text<S: serde::Serializer>(error: &Option<Error>, out: S) -> Result<S::Ok, S::Error> {
-    match error {
-        None => out.serialize_none(),
-        Some(error) => out.serialize_some(&error_chain(error)),
+/// An error as its text and its causes, for a report that is printed as JSON; read back it has the
+/// same text.
+mod failure_text {
+    use crate::{Error, ErrorKind};
+    use model::error_chain;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        error: &Option<Error>,
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        match error {
+            None => out.serialize_none(),
+            Some(error) => out.serialize_some(&error_chain(error)),
+        }
     }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        input: D,
+    ) -> Result<Option<Error>, D::Error> {
+        let text = Option::<String>::deserialize(input)?;
+        Ok(text.map(|text| Error {
+            kind: ErrorKind::Failed,
+            // The display of an error puts this word before it.
+            operation: text.strip_prefix("cannot ").unwrap_or(&text).to_owned(),
+            path: None,
+            reason: None,
+            source: None,
+        }))
+    }
+}
+
+/// A quantity of a single run, which alone has no interval.
+fn of_one_run(value: f64, better: Better) -> Option<Estimate> {
+    Estimate::from_values(&[value], better, 0)
 }
 
 /// Nanoseconds as seconds.

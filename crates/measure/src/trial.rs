@@ -42,6 +42,8 @@ pub struct Schedule {
     pub trial_ns: u64,
     /// No more rounds than this.
     pub rounds: u32,
+    /// Which variant has the first turn of the first round, as a share of all of them, 0 to 1.
+    pub first_share: f64,
 }
 
 impl Default for Schedule {
@@ -49,7 +51,7 @@ impl Default for Schedule {
     /// slice, so that most trials on a busy machine fall between two of them.
     /// 200 rounds: the interval of the median narrows by the root of the rounds.
     fn default() -> Self {
-        Self { trial_ns: 2_000_000, rounds: 200 }
+        Self { trial_ns: 2_000_000, rounds: 200, first_share: 0.0 }
     }
 }
 
@@ -101,12 +103,13 @@ pub fn interleave(
 ) -> Vec<VariantTrials> {
     let variants = bench.variants();
     let mut outcomes = vec![VariantTrials::default(); variants];
+    let first = (schedule.first_share * variants as f64) as usize;
     for round in 0..schedule.rounds {
         for turn in 0..variants {
             if budget.over() {
                 return outcomes;
             }
-            let variant = (turn + round as usize) % variants;
+            let variant = (first + turn + round as usize) % variants;
             let outcome = &mut outcomes[variant];
             if outcome.calls == 0 {
                 outcome.calls = calls_for(bench, variant, schedule.trial_ns, budget);
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn variants_take_turns_and_differ() {
         let mut bench = Spin { call_ns: vec![10_000, 20_000], order: Vec::new() };
-        let schedule = Schedule { trial_ns: 200_000, rounds: 8 };
+        let schedule = Schedule { trial_ns: 200_000, rounds: 8, ..Schedule::default() };
         let budget = Budget::of(Duration::from_secs(20));
         let outcomes = interleave(&mut bench, &schedule, &budget, &mut bracket());
         let time = |i: usize| outcomes[i].time_ns().unwrap().best;
@@ -222,7 +225,7 @@ mod tests {
     #[test]
     fn the_budget_ends_it() {
         let mut bench = Spin { call_ns: vec![1_000_000; 4], order: Vec::new() };
-        let schedule = Schedule { trial_ns: 1_000_000, rounds: u32::MAX };
+        let schedule = Schedule { trial_ns: 1_000_000, rounds: u32::MAX, ..Schedule::default() };
         let started = std::time::Instant::now();
         let budget = Budget::of(Duration::from_millis(50));
         interleave(&mut bench, &schedule, &budget, &mut bracket());

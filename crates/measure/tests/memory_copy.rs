@@ -11,7 +11,7 @@ use std::time::Duration;
 fn quick() -> CopyPlan {
     CopyPlan {
         sizes: vec![64 << 10],
-        schedule: Schedule { trial_ns: 50_000, rounds: 3 },
+        schedule: Schedule { trial_ns: 50_000, rounds: 3, ..Schedule::default() },
         budget: Duration::from_secs(30),
         ..CopyPlan::default()
     }
@@ -74,7 +74,7 @@ fn two_threads_count_the_bytes_of_both() {
     let one = CopyPlan {
         methods: vec!["memcpy".to_owned()],
         sizes: vec![16 << 10],
-        schedule: Schedule { trial_ns: 1_000_000, rounds: 60 },
+        schedule: Schedule { trial_ns: 1_000_000, rounds: 60, ..Schedule::default() },
         ..quick()
     };
     let two = CopyPlan { threads: 2, ..one.clone() };

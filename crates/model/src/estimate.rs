@@ -1,30 +1,67 @@
-//! One measured quantity with its error bars, and how it is made from trials.
+//! One measured quantity with its error bars, and how it is made from trials, or from several runs
+//! of a probe.
 //!
 //! [`Estimate`] is for rates and whole-trial times; [`Latency`] adds the
 //! percentiles of single requests, which exist only where the timer can see a
-//! single request. What cannot be seen is `None`, never another figure.
+//! single request. What cannot be seen is `None`, never another figure. [`Covers`] says what the
+//! interval holds.
 
 use crate::statistics;
 use serde::{Deserialize, Serialize};
+
+/// What an interval holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Covers {
+    /// The trials of one process in one piece of memory. The next process differs by more.
+    #[default]
+    WithinRun,
+    /// Several runs of the probe, each a process of its own with new memory.
+    BetweenRuns,
+}
+
+impl Covers {
+    /// The word of results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WithinRun => "within_run",
+            Self::BetweenRuns => "between_runs",
+        }
+    }
+}
+
+/// Fewer runs have no interval: the whole range of 5 values holds the median only with 93.75 %.
+pub const LEAST_RUNS: usize = 6;
 
 /// A quantity measured by repeated trials; the unit is in the field's name
 /// wherever an estimate is stored (`..._ns`, `..._bytes_per_s`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// The median of the trials that were kept.
+    /// The median of the trials that were kept; of several runs the median of their medians.
     pub median: f64,
     /// The best trial: the smallest time or the largest rate.
     pub best: f64,
-    /// Lower end of the 95 % interval of the median; `None` below 6 trials.
+    /// Lower end of the 95 % interval of the median; `None` below 6 trials, or 6 of several runs.
     pub low: Option<f64>,
-    /// Upper end of the 95 % interval of the median; `None` below 6 trials.
+    /// Upper end of the 95 % interval of the median; `None` as `low`.
     pub high: Option<f64>,
-    /// Interquartile range over the median; `None` below 4 trials.
+    /// Interquartile range over the median, of trials or of several runs; `None` below 4.
     pub spread: Option<f64>,
     /// How many trials were kept.
     pub trials: u32,
     /// How many trials were thrown away because something disturbed them.
     pub discarded: u32,
+    /// What the interval and the spread hold.
+    #[serde(default)]
+    pub covers: Covers,
+    /// How many runs of the probe are in it.
+    #[serde(default = "one_run")]
+    pub runs: u32,
+}
+
+fn one_run() -> u32 {
+    1
 }
 
 /// Which end of a quantity is the good one.
@@ -54,6 +91,43 @@ impl Estimate {
             spread: statistics::spread(&sorted),
             trials: sorted.len() as u32,
             discarded,
+            covers: Covers::WithinRun,
+            runs: 1,
+        })
+    }
+
+    /// The estimate from those of several runs, each of another process: that of one alone as it
+    /// is, `None` for none.
+    ///
+    /// Its interval is the whole range of the runs' medians, from [`LEAST_RUNS`] runs on. By order
+    /// statistics the range holds the median with more than 95 % where runs are independent (9
+    /// runs: 99.6 %). Runs that follow each other are not quite: the machine drifts, so the next
+    /// command differs by more than its own runs do, and the narrower interval of the same ranks
+    /// held too few of the others' medians.
+    pub fn between_runs<'e>(
+        runs: impl IntoIterator<Item = &'e Self>,
+        better: Better,
+    ) -> Option<Self> {
+        let runs: Vec<&Self> = runs.into_iter().collect();
+        if let [only] = runs.as_slice() {
+            return Some((*only).clone());
+        }
+        let sorted = statistics::sorted(&runs.iter().map(|run| run.median).collect::<Vec<_>>());
+        let is_enough = sorted.len() >= LEAST_RUNS;
+        let bests = runs.iter().map(|run| run.best);
+        Some(Self {
+            median: statistics::median(&sorted)?,
+            best: match better {
+                Better::Lower => bests.fold(f64::INFINITY, f64::min),
+                Better::Higher => bests.fold(f64::NEG_INFINITY, f64::max),
+            },
+            low: sorted.first().copied().filter(|_| is_enough),
+            high: sorted.last().copied().filter(|_| is_enough),
+            spread: statistics::spread(&sorted),
+            trials: runs.iter().map(|run| run.trials).sum(),
+            discarded: runs.iter().map(|run| run.discarded).sum(),
+            covers: Covers::BetweenRuns,
+            runs: sorted.len() as u32,
         })
     }
 
@@ -66,9 +140,7 @@ impl Estimate {
             best: rate(self.best),
             low: self.high.map(rate),
             high: self.low.map(rate),
-            spread: self.spread,
-            trials: self.trials,
-            discarded: self.discarded,
+            ..self.clone()
         }
     }
 
@@ -109,6 +181,9 @@ pub struct Latency {
     pub trials: u32,
     /// How many were thrown away because something disturbed them.
     pub discarded: u32,
+    /// What the interval holds.
+    #[serde(default)]
+    pub covers: Covers,
 }
 
 impl From<&Estimate> for Latency {
@@ -122,6 +197,7 @@ impl From<&Estimate> for Latency {
             high: estimate.high,
             trials: estimate.trials,
             discarded: estimate.discarded,
+            covers: estimate.covers,
         }
     }
 }
@@ -152,5 +228,24 @@ mod tests {
     fn few_trials_have_no_interval() {
         let few = Estimate::from_values(&[1.0, 2.0, 3.0], Better::Higher, 0).unwrap();
         assert_eq!((few.low, few.high, few.best), (None, None, 3.0));
+    }
+
+    #[test]
+    fn an_interval_of_runs_is_their_range_and_says_so() {
+        let run = |median: f64| {
+            let values: Vec<f64> = (0..9).map(|i| median + f64::from(i - 4) / 1000.0).collect();
+            Estimate::from_values(&values, Better::Higher, 1).unwrap()
+        };
+        let runs: Vec<Estimate> = [13.3, 13.9, 13.6, 13.5, 13.7, 13.4].map(run).to_vec();
+        let all = Estimate::between_runs(&runs, Better::Higher).unwrap();
+        assert_eq!((all.low, all.high), (Some(13.3), Some(13.9)));
+        assert_eq!((all.covers, all.runs), (Covers::BetweenRuns, 6));
+        assert_eq!((all.median, all.best), (13.55, 13.904));
+        assert_eq!((all.trials, all.discarded), (54, 6));
+        // Three are too few; one says nothing of the others.
+        let few = Estimate::between_runs(&runs[..3], Better::Higher).unwrap();
+        assert_eq!((few.low, few.covers), (None, Covers::BetweenRuns));
+        assert_eq!(Estimate::between_runs(&runs[..1], Better::Higher).unwrap(), runs[0]);
+        assert_eq!(Estimate::between_runs(&[], Better::Higher), None);
     }
 }

@@ -59,6 +59,26 @@ impl Histogram {
         self.counts.saturating_record(ns.max(1));
     }
 
+    /// Adds what another one counted.
+    pub fn merge(&mut self, other: &Self) {
+        // Both have the same bounds, so there is nothing that cannot be added.
+        let _ = self.counts.add(&other.counts);
+    }
+
+    /// The durations that were counted, ascending, each with its count. [`Histogram::add_counts`]
+    /// makes the same histogram of them.
+    pub fn counts(&self) -> Vec<(u64, u64)> {
+        let recorded = self.counts.iter_recorded();
+        recorded.map(|at| (at.value_iterated_to(), at.count_since_last_iteration())).collect()
+    }
+
+    /// Counts durations, each as often as is said beside it.
+    pub fn add_counts(&mut self, counts: &[(u64, u64)]) {
+        for &(ns, count) in counts {
+            self.counts.saturating_record_n(ns.max(1), count);
+        }
+    }
+
     /// How many values were counted.
     pub fn len(&self) -> u64 {
         self.counts.len()

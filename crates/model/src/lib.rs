@@ -33,7 +33,7 @@ pub mod tier;
 pub use bytes::Bytes;
 pub use chase::ChaseOrder;
 pub use error_chain::error_chain;
-pub use estimate::{Estimate, Latency};
+pub use estimate::{Covers, Estimate, Latency};
 pub use finding::{Evidence, Finding, Grade};
 pub use histogram::Histogram;
 pub use progress::{Control, Progress, ProgressSink};

@@ -185,6 +185,18 @@ impl Helper {
             .map_err(|error| Error::new("wait for the helper process", error))
     }
 
+    /// Asks it to end, as Ctrl-C asks this process.
+    ///
+    /// # Errors
+    /// The kernel's reason; none for a helper that has ended and is not reaped.
+    pub fn interrupt(&self) -> Result<()> {
+        let pid = i32::try_from(self.pid()).ok().and_then(rustix::process::Pid::from_raw);
+        let Some(pid) = pid else { return Ok(()) };
+        // Not SIGINT: a shell without job control lets what it starts ignore that.
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+            .map_err(|errno| Error::new("end the helper process", errno.into()))
+    }
+
     /// Ends it at once.
     pub fn kill(&mut self) {
         // It may have ended by itself.

@@ -27,6 +27,15 @@ pub fn process() -> Result<Usage> {
     read(libc::RUSAGE_SELF)
 }
 
+/// Running totals of all children that have ended and were waited for; the largest resident size is
+/// that of the largest of them.
+///
+/// # Errors
+/// Only where a filter forbids the call.
+pub fn children() -> Result<Usage> {
+    read(libc::RUSAGE_CHILDREN)
+}
+
 fn read(whose: libc::c_int) -> Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is room for the structure that the call fills.

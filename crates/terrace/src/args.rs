@@ -207,6 +207,13 @@ pub enum Command {
         #[command(subcommand)]
         probe: Box<Probe>,
     },
+    /// Run a probe of `measure` once, for a run of it that combines several
+    #[command(hide = true)]
+    MeasureProcess {
+        /// The words of that command line.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Print this program's manual page (read it with `terrace manual | man -l -`)
     Manual,
     /// Print the completions for a shell

@@ -74,6 +74,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Lab { action } => ("lab", lab::lab(action, color)),
         Command::LabProcess { process } => ("lab-process", lab::process(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
+        Command::MeasureProcess { words } => ("measure-process", measure::process(words)),
         Command::Manual => ("manual", manual::print()),
         Command::Completions { shell } => ("completions", manual::print_completions(*shell)),
     };

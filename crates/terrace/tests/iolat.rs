@@ -3,6 +3,7 @@
 
 mod support;
 
+use serde_json::json;
 use std::path::Path;
 use support::{
     KILLED, as_ordinary_user, assert_interrupted, probe_csv, probe_json, run, signalled, terrace,
@@ -17,9 +18,11 @@ fn at(path: &Path, options: &str) -> String {
 fn as_many_requests_as_asked_with_percentiles() {
     let directory = TempDir::new();
     let json = probe_json("iolat", &at(directory.path(), "-c 200 -i 0 -S 8m"));
-    assert_eq!(json["result"]["requests"], 200);
-    assert_eq!(json["result"]["failed"], 0);
-    let latency = &json["result"]["latency"];
+    let paces = json["result"]["paces"].as_array().unwrap();
+    assert_eq!(paces.len(), 1, "{json}");
+    assert_eq!((&paces[0]["requests"], &paces[0]["failed"]), (&json!(200), &json!(0)));
+    assert_eq!(json["result"]["runs"]["asked"], 1, "as many as were asked for");
+    let latency = &paces[0]["latency"];
     assert!(latency["p99_ns"].as_f64() >= latency["p50_ns"].as_f64());
     assert!(latency["p99_9_ns"].is_null(), "200 requests have no p99.9");
     assert_eq!(json["cost"]["written_bytes"], 8 << 20);
@@ -45,6 +48,40 @@ fn the_short_options_of_ioping_are_understood() {
     assert!(!page.contains('#'), "-q leaves the histogram out: {page}");
 }
 
+/// Back to back and paced differ fourfold on a machine that falls asleep: both are there, each with
+/// its interval between runs, and the rate is what was done.
+#[test]
+fn both_paces_are_there_with_intervals_and_the_rate_that_was_made() {
+    let directory = TempDir::new();
+    let json = probe_json("iolat", &at(directory.path(), "-S 8m -w 8s"));
+    let paces = json["result"]["paces"].as_array().unwrap();
+    assert_eq!(paces.len(), 2, "{json}");
+    assert_eq!((&paces[0]["interval_s"], &paces[1]["interval_s"]), (&json!(0.0), &json!(0.01)));
+    for pace in paces {
+        let figure = |path: &str| pace.pointer(path).and_then(serde_json::Value::as_f64).unwrap();
+        let (low, high) = (figure("/latency/p50_low_ns"), figure("/latency/p50_high_ns"));
+        assert!(low <= figure("/latency/p50_ns") && figure("/latency/p50_ns") <= high, "{pace}");
+        assert_eq!(pace["latency"]["covers"], "between_runs");
+        let made = figure("/requests") / figure("/wall_s");
+        let stated = figure("/requests_per_s/median");
+        // The median of the runs beside the mean of all; 50 times too many were seen.
+        assert!((0.3..3.0).contains(&(stated / made)), "{stated} a second, {made} were made");
+    }
+    // One each 10 ms is never more than 100 a second, but for the first.
+    assert!(paces[1]["requests_per_s"]["median"].as_f64().unwrap() < 115.0, "{json}");
+    // A busy machine may leave no time for one or two.
+    assert!(json["result"]["runs"]["counted"].as_u64().unwrap() >= 6, "{json}");
+    let page = terrace(&format!("measure iolat {}", at(directory.path(), "-S 8m -w 4s -q"))).done();
+    let first = page.lines().next().unwrap();
+    assert!(first.contains("back to back, then one request each 10 ms"), "{page}");
+    assert!(page.contains("+- is between "), "{page}");
+    let line = at(directory.path(), "-S 8m -i 10ms -w 500ms -q --quick");
+    let page = terrace(&format!("measure iolat {line}")).done();
+    assert!(page.lines().next().unwrap().contains("iolat: one request each 10 ms"), "{page}");
+    assert!(page.contains("+- is within this run"), "{page}");
+    assert!(directory.names().is_empty());
+}
+
 /// Containers often close io_uring, and the probe says so.
 fn has_queues(directory: &TempDir) -> bool {
     let tried =
@@ -63,9 +100,9 @@ fn several_requests_are_kept_in_flight() {
         return;
     }
     // A third of the time at most is for filling the file.
-    let line = at(directory.path(), "--iodepth 16 -S 8m -w 5s");
+    let line = at(directory.path(), "--iodepth 16 -S 8m -w 5s --quick");
     let json = probe_json("iolat", &line);
-    let line = at(directory.path(), "--iodepth 16 -S 8m -w 1s");
+    let line = at(directory.path(), "--iodepth 16 -S 8m -w 1s --quick");
     let random = &json["result"]["random"];
     assert_eq!(random["depth"], 16);
     assert_eq!(random["block_bytes"], 4096);
@@ -99,7 +136,7 @@ fn one_in_flight_is_random_only_with_direct() {
     assert_eq!(json["result"]["random"]["depth"], 1);
     assert_eq!(json["cost"]["written_bytes"], 0);
     let json = probe_json("iolat", &at(&file, "--iodepth 1 -c 5 -i 0"));
-    assert_eq!(json["result"]["requests"], 5);
+    assert_eq!(json["result"]["paces"][0]["requests"], 5);
 }
 
 #[test]

@@ -30,6 +30,18 @@ fn the_page_has_a_column_for_each_page_size_and_order() {
     assert!(page.contains("4k random") && page.contains("thp in-page"), "{page}");
 }
 
+/// Seen: "L1 64 KiB to 16 MiB", of sizes none of which fits L1.
+#[test]
+fn sizes_that_cannot_tell_name_no_cache() {
+    let json = probe_json("memlat", "--size 64k,16m --pages thp --pattern random --budget 4s");
+    let caches = json["result"]["caches"].as_array().unwrap();
+    assert!(caches.iter().all(|cache| cache["measured"].is_null()), "{caches:?}");
+    assert_eq!(json["result"]["runs"]["covers"], "between_runs");
+    let page = terrace("measure memlat --size 64k,16m --pages thp --quick --budget 2s").done();
+    assert!(!page.contains("64 KiB to"), "{page}");
+    assert!(page.contains("more than a doubling apart"), "{page}");
+}
+
 #[test]
 fn ctrl_c_prints_what_was_measured() {
     let line = "measure memlat --size 4k,8k,16k,32k,64k,128k,256k,512k,1m,2m,4m,8m,16m --budget 1h";

@@ -194,6 +194,20 @@ impl Arena {
     }
 }
 
+/// The target and the source of a copy of `bytes` in `memory`: the target at its start, the source
+/// at the next boundary of 2 MiB behind the target. How far apart they are depends on their size
+/// alone, so two probes measure the same copy: a copy of 128 MiB was seen to take 0.8 times as long
+/// with another distance.
+///
+/// `memory` has room for both.
+pub(super) fn pair(memory: &mut [u8], bytes: usize) -> (&mut [u8], &mut [u8]) {
+    let (target, source) = memory.split_at_mut(bytes.next_multiple_of(PAIR_BOUNDARY));
+    (&mut target[..bytes], &mut source[..bytes])
+}
+
+/// A huge page, so that target and source share none.
+const PAIR_BOUNDARY: usize = 2 << 20;
+
 /// Writes one byte in each page.
 fn touch(chunk: &mut [u8]) {
     for byte in chunk.iter_mut().step_by(sys::process::page_bytes()) {

@@ -7,6 +7,7 @@
 //! The buffers are one arena: its first half is the target, its second the
 //! source, for the largest size; smaller sizes use their beginnings.
 
+mod combine;
 mod judge;
 mod worker;
 
@@ -17,6 +18,7 @@ use super::technique::{self, Technique};
 use crate::calibrate::{self, Overhead};
 use crate::compute;
 use crate::disturbance::{Bracket, Tally};
+use crate::runs::{RunOrder, Runs};
 use crate::team;
 use crate::trial::Schedule;
 use crate::{Budget, Error, ErrorKind, Result};
@@ -150,6 +152,20 @@ pub struct CopyReport {
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
     pub interrupted: bool,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
+}
+
+impl CopyPlan {
+    /// The plan of one run of several: fewer trials, and other methods first, so that those that a
+    /// short share does not reach are not the same in each.
+    #[must_use]
+    pub fn of_run(self, order: &RunOrder) -> Self {
+        let rounds = order.rounds(self.schedule.rounds);
+        let first_share = f64::from(order.run) / f64::from(order.runs.max(1));
+        let schedule = Schedule { rounds, first_share, ..self.schedule };
+        Self { schedule, budget: order.budget, ..self }
+    }
 }
 
 /// Checks a plan without touching memory; the first fault found is the error.

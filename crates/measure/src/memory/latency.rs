@@ -11,6 +11,7 @@
 //! memory, but shows what locality is worth.
 
 mod caches;
+mod combine;
 
 pub use caches::middle;
 
@@ -18,6 +19,7 @@ use super::SkippedMethod;
 use super::arena::{self, Arena, PageKind, PagesGranted};
 use crate::calibrate::{self, Overhead};
 use crate::disturbance::{Bracket, Tally};
+use crate::runs::{RunOrder, Runs};
 use crate::trial::{self, Bench, Schedule, VariantTrials};
 use crate::{Budget, Error, ErrorKind, Result, compute, team};
 use machine::Root;
@@ -100,7 +102,7 @@ impl Default for LatencyPlan {
             sizes: ladder(4 << 10, 1 << 30, 4),
             pages: vec![PageKind::Transparent, PageKind::Base],
             orders: vec![ChaseOrder::Random, ChaseOrder::InPage],
-            schedule: Schedule { trial_ns: 2_000_000, rounds: 9 },
+            schedule: Schedule { trial_ns: 2_000_000, rounds: 9, ..Schedule::default() },
             budget: Duration::from_secs(45),
             cpu: None,
         }
@@ -108,6 +110,14 @@ impl Default for LatencyPlan {
 }
 
 impl LatencyPlan {
+    /// The plan of one run of several.
+    #[must_use]
+    pub fn of_run(self, order: &RunOrder) -> Self {
+        let rounds = order.rounds(self.schedule.rounds);
+        let schedule = Schedule { rounds, ..self.schedule };
+        Self { schedule, budget: order.budget, ..self }
+    }
+
     /// The plan to search for the edges of the caches once more within `budget`: no larger sizes
     /// than caches have, one kind of pages.
     #[must_use]
@@ -198,6 +208,8 @@ pub struct LatencyReport {
     pub overhead: Overhead,
     /// Whether it was stopped before its plan was done.
     pub interrupted: bool,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
 }
 
 /// Checks a plan without touching memory.
@@ -233,18 +245,20 @@ pub fn measure(plan: &LatencyPlan, root: &Root, stop: &Budget) -> Result<Latency
         let mut tally = Tally::default();
         let rows = all_rows(&mut arenas, &sizes, plan, &budget, bracket, &mut tally)?;
         let caches = caches::find(&rows, root);
+        let pages: Vec<PagesGranted> = arenas.iter().map(Arena::granted).collect();
         Ok(LatencyReport {
             levels: caches::latencies(&rows, &caches),
             caches,
-            translation: translation(&rows, &arenas),
+            translation: translation(&rows, &pages),
             unseen: unseen(&overhead),
             left_out,
-            pages: arenas.iter().map(Arena::granted).collect(),
+            pages,
             rows,
             tally,
             control_step_ns,
             overhead,
             interrupted: stop.over(),
+            runs: Runs::default(),
         })
     })
 }
@@ -435,7 +449,7 @@ pub fn search_again(
     Ok(())
 }
 
-fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
+fn translation(rows: &[LatencyRow], granted: &[PagesGranted]) -> Option<Translation> {
     let of = |pages: PageKind| {
         rows.iter().rfind(|row| {
             row.pages == pages && row.order == ChaseOrder::Random && row.load_ns.is_some()
@@ -452,10 +466,9 @@ fn translation(rows: &[LatencyRow], arenas: &[Arena]) -> Option<Translation> {
         walk_ns: base_ns.median - huge_ns.median,
         base_ns,
         huge_ns,
-        huge_share: arenas
-            .iter()
-            .find(|arena| arena.pages() == huge.pages)
-            .and_then(|arena| arena.granted().share()),
+        huge_share: (granted.iter())
+            .find(|granted| granted.asked == huge.pages)
+            .and_then(PagesGranted::share),
     })
 }
 

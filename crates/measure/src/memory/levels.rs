@@ -74,7 +74,7 @@ pub struct LevelReport {
 #[derive(Debug)]
 pub struct LevelBuffers {
     chains: Vec<Arena>,
-    halves: Arena,
+    copied: Arena,
 }
 
 impl LevelBuffers {
@@ -88,13 +88,13 @@ impl LevelBuffers {
             .iter()
             .map(|level| Arena::resident(level.size_bytes as usize, pages, root, budget))
             .collect::<Result<Vec<_>>>()?;
-        let halves = Arena::resident(2 * largest as usize, pages, root, budget)?;
-        Ok(Self { chains, halves })
+        let copied = Arena::resident(2 * largest as usize, pages, root, budget)?;
+        Ok(Self { chains, copied })
     }
 
     /// What was granted for the largest buffer.
     pub fn granted(&self) -> PagesGranted {
-        self.halves.granted()
+        self.copied.granted()
     }
 }
 
@@ -103,8 +103,8 @@ impl LevelBuffers {
 pub struct Levels<'a> {
     plans: Vec<LevelPlan>,
     chains: Vec<Chains<'a>>,
-    target: &'a mut [u8],
-    source: &'a mut [u8],
+    /// The buffers of copies, see [`arena::pair`].
+    copied: &'a mut [u8],
     techniques: Vec<(&'static str, Technique)>,
     outcomes: Vec<VariantTrials>,
 }
@@ -121,13 +121,12 @@ impl<'a> Levels<'a> {
             .iter()
             .filter_map(|name| Some((*name, Technique::prepare(name).ok()?)))
             .collect();
-        let (target, source) = store.halves.halves_mut();
+        let copied = store.copied.bytes_mut();
         let variants = plans.len() * (techniques.len() + 1);
         Self {
             plans: plans.to_vec(),
             chains,
-            target,
-            source,
+            copied,
             techniques,
             outcomes: vec![VariantTrials::default(); variants],
         }
@@ -233,10 +232,11 @@ impl Bench for Levels<'_> {
             return self.chains[level].run(0, calls);
         }
         let half = (self.plans[level].size_bytes / 2) as usize;
+        let (target, source) = arena::pair(self.copied, half);
         let technique = &mut self.techniques[which - 1].1;
         for _ in 0..calls {
             // Loops of memops touch no kernel, so they cannot fail.
-            let _ = technique.apply(&mut self.target[..half], &self.source[..half]);
+            let _ = technique.apply(target, source);
         }
     }
 }
@@ -254,7 +254,7 @@ mod tests {
         let budget = Budget::of(Duration::from_secs(60));
         let mut store = LevelBuffers::resident(&plans, &root, &budget).unwrap();
         let mut levels = Levels::over(&mut store, &plans);
-        let schedule = Schedule { trial_ns: 300_000, rounds: 3 };
+        let schedule = Schedule { trial_ns: 300_000, rounds: 3, ..Schedule::default() };
         levels.measure_pass(&schedule, &root, &budget).unwrap();
         levels.measure_pass(&schedule, &root, &budget).unwrap();
         let reports = levels.reports();

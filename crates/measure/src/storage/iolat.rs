@@ -6,18 +6,21 @@
 //! 2. Requests go to every aligned block once in a shuffled order before any comes
 //!    again; between two clock readings there is the bare system call.
 //! 3. Counters before and after show what served them.
+//! 4. `paces` does this at several paces: a machine that falls asleep between requests answers
+//!    slower the longer they are apart.
 //!
 //! It does not keep several requests in flight: that is `random`.
 
+mod paces;
 mod prepare;
 mod requests;
 
+pub use paces::{PaceReport, PacesReport, iolat_paces};
 pub use requests::{EndReason, Prober, RequestReport, run};
 
-use super::served::{Direction, Served, ServedWatch};
-use super::target::{StorageTarget, TargetFacts};
-use crate::disturbance::{Bracket, Disturbance};
-use crate::memory::arena::check_fits;
+use super::served::Served;
+use super::target::TargetFacts;
+use crate::disturbance::Disturbance;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
@@ -111,25 +114,14 @@ impl IolatPlan {
     }
 }
 
-/// What was measured.
-#[derive(Debug, Serialize)]
+/// What was measured at one pace.
+#[derive(Debug)]
 pub struct IolatReport {
     /// What was asked.
     pub target: TargetFacts,
-    /// What could answer.
-    pub access: Access,
-    /// Whether the requests were writes.
-    pub write: bool,
-    /// Bytes of each request.
-    pub request_bytes: u64,
-    /// Bytes of the region that they went to.
+    /// Bytes of the region that the requests went to.
     pub region_bytes: u64,
-    /// From start to start, seconds; 0: back to back.
-    pub interval_s: f64,
-    /// The seed of order and content.
-    pub seed: u64,
     /// The figures.
-    #[serde(flatten)]
     pub requests: RequestReport,
     /// Who served them.
     pub served: Served,
@@ -139,50 +131,18 @@ pub struct IolatReport {
     pub notes: Vec<String>,
 }
 
-/// Measures latency at `path` until the plan's count or `budget` ends.
+/// Measures latency at `path` at the plan's pace until its count or `budget` ends.
 ///
 /// # Errors
-/// `Usage` and `Impossible` as [`StorageTarget::open`] and [`IolatPlan::check`]; `Failed`
-/// if its own file cannot be filled. Failing requests are counted in the report.
+/// As [`iolat_paces`].
 pub fn iolat(path: &Path, plan: &IolatPlan, budget: &Budget, root: &Root) -> Result<IolatReport> {
-    plan.check()?;
-    check_fits(root, plan.request.0)?;
-    let target = StorageTarget::open(path, root)?;
-    if plan.write {
-        target.require_own()?;
-    }
-    let seed = match plan.seed {
-        Some(seed) => seed,
-        None => target.draw_seed()?,
+    let report = iolat_paces(path, plan, &[], budget, root)?;
+    let PacesReport { target, region_bytes, paces, served, disturbance, notes, .. } = report;
+    let Some(PaceReport { requests, .. }) = paces.into_iter().next() else {
+        let reason = "no request was made";
+        return Err(Error::new(ErrorKind::Failed, "measure latency", reason).at(path));
     };
-    let mut notes = Vec::new();
-    let region_bytes = prepare::region(&target, plan, seed, budget, root, &mut notes)?;
-    let device = prepare::device(&target, plan)?;
-    prepare::cache(&target, plan, region_bytes, budget, &mut notes)?;
-    let is_evicted = plan.access == Access::Cold && target.is_own() && !plan.write;
-    let mut prober = Prober::new(device, region_bytes, plan, seed)?;
-    let watch = ServedWatch::start(root, &target);
-    let mut bracket = Bracket::for_this_thread(root, None);
-    let before = bracket.read();
-    let mut requests = run(&mut prober, plan, budget, is_evicted.then_some(&target));
-    let disturbance = Disturbance::between(&before, &bracket.read());
-    let warm_bytes = requests.first_ns.len() as u64 * plan.request.0;
-    let direction = if plan.write { Direction::Write } else { Direction::Read };
-    let served = watch.finish(direction, requests.bytes + warm_bytes);
-    requests.failure = requests.failure.map(|error| error.at(path));
-    Ok(IolatReport {
-        target: target.facts(root)?,
-        access: plan.access,
-        write: plan.write,
-        request_bytes: plan.request.0,
-        region_bytes,
-        interval_s: plan.interval.as_secs_f64(),
-        seed,
-        requests,
-        served,
-        disturbance,
-        notes,
-    })
+    Ok(IolatReport { target, region_bytes, requests, served, disturbance, notes })
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Latency of single requests as a report holds it: percentiles where there were
 //! enough requests, and the bars of the histogram.
 
+use model::estimate::LEAST_RUNS;
 use model::histogram::Bar;
-use model::{Histogram, Latency};
+use model::{Covers, Histogram, Latency, statistics};
 use serde::{Deserialize, Serialize};
 
 /// Bars for each doubling of time: fine enough to see two modes 1.5 times apart.
@@ -23,10 +24,14 @@ pub struct RequestLatency {
     pub deviation_ns: Option<f64>,
     /// The median.
     pub p50_ns: Option<f64>,
-    /// Lower end of the 95 % interval of the median, requests taken as independent.
+    /// Lower end of the 95 % interval of the median; within one run requests are taken as
+    /// independent.
     pub p50_low_ns: Option<f64>,
     /// Upper end of that interval.
     pub p50_high_ns: Option<f64>,
+    /// What that interval holds.
+    #[serde(default)]
+    pub covers: Covers,
     /// `None` below 10 requests.
     pub p90_ns: Option<f64>,
     /// `None` below 100 requests.
@@ -35,6 +40,9 @@ pub struct RequestLatency {
     pub p99_9_ns: Option<f64>,
     /// How many requests took how long, on a logarithmic axis.
     pub bars: Vec<Bar>,
+    /// Every duration with its count, until the runs of a probe are combined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<(u64, u64)>,
 }
 
 impl From<&Histogram> for RequestLatency {
@@ -52,12 +60,41 @@ impl From<&Histogram> for RequestLatency {
             p90_ns: histogram.quantile_ns(0.9),
             p99_ns: histogram.quantile_ns(0.99),
             p99_9_ns: histogram.quantile_ns(0.999),
+            covers: Covers::WithinRun,
             bars: histogram.bars(BARS_PER_OCTAVE),
+            counts: histogram.counts(),
         }
     }
 }
 
 impl RequestLatency {
+    /// The latency of several runs: percentiles of all requests, the median of the runs' medians
+    /// with their range as its interval, as [`model::Estimate::between_runs`].
+    pub fn between_runs(runs: &[&RequestLatency]) -> Self {
+        if let [only] = runs {
+            return Self { counts: Vec::new(), ..(*only).clone() };
+        }
+        let mut all = Histogram::new();
+        runs.iter().for_each(|run| all.add_counts(&run.counts));
+        let medians =
+            statistics::sorted(&runs.iter().filter_map(|run| run.p50_ns).collect::<Vec<_>>());
+        let is_enough = medians.len() >= LEAST_RUNS;
+        Self {
+            p50_ns: statistics::median(&medians),
+            p50_low_ns: medians.first().copied().filter(|_| is_enough),
+            p50_high_ns: medians.last().copied().filter(|_| is_enough),
+            covers: Covers::BetweenRuns,
+            counts: Vec::new(),
+            ..Self::from(&all)
+        }
+    }
+
+    /// Half the interval of the median over it.
+    pub fn relative_error(&self) -> Option<f64> {
+        let (low, high) = (self.p50_low_ns?, self.p50_high_ns?);
+        Some((high - low) / 2.0 / self.p50_ns.filter(|median| *median > 0.0)?)
+    }
+
     /// The same as a tier's latency; `None` when nothing was timed.
     pub fn latency(&self) -> Option<Latency> {
         Some(Latency {
@@ -68,6 +105,7 @@ impl RequestLatency {
             high: self.p50_high_ns,
             trials: u32::try_from(self.requests).unwrap_or(u32::MAX),
             discarded: 0,
+            covers: self.covers,
         })
     }
 }
@@ -85,5 +123,23 @@ mod tests {
         assert!(latency.p90_ns.is_some());
         assert_eq!((latency.p99_ns, latency.p99_9_ns), (None, None));
         assert_eq!(RequestLatency::from(&Histogram::new()).latency(), None);
+    }
+
+    #[test]
+    fn runs_have_percentiles_of_all_requests_and_the_range_of_their_medians() {
+        let runs: Vec<RequestLatency> = (1..=7_u64)
+            .map(|run| {
+                let mut histogram = Histogram::new();
+                (1..=50).for_each(|i| histogram.add(run * 10_000 + i));
+                RequestLatency::from(&histogram)
+            })
+            .collect();
+        let all = RequestLatency::between_runs(&runs.iter().collect::<Vec<_>>());
+        assert_eq!((all.requests, all.covers), (350, Covers::BetweenRuns));
+        assert!(all.p99_ns.is_some(), "50 requests alone have none");
+        let near = |value: Option<f64>, ns: f64| (value.unwrap() / ns - 1.0).abs() < 0.01;
+        assert!(near(all.p50_ns, 40_000.0) && near(all.p50_low_ns, 10_000.0));
+        assert!(near(all.p50_high_ns, 70_000.0));
+        assert_eq!(RequestLatency::between_runs(&[&runs[0]]).covers, Covers::WithinRun);
     }
 }

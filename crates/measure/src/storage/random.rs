@@ -6,10 +6,11 @@
 
 use super::latency::RequestLatency;
 use super::order::RequestOrder;
-use super::{failed_request, per_second, seconds};
+use super::{failed_request, of_one_run, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
-use model::Histogram;
-use serde::Serialize;
+use model::estimate::Better;
+use model::{Estimate, Histogram, statistics};
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use sys::uring::{Completion, IoRequest, Queue};
 
@@ -19,7 +20,7 @@ use sys::uring::{Completion, IoRequest, Queue};
 const HANDED_OVER: u64 = 4;
 
 /// What random reads at one depth gave.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RandomReport {
     /// Requests kept in flight.
     pub depth: u32,
@@ -30,7 +31,7 @@ pub struct RandomReport {
     /// Wall time, seconds.
     pub wall_s: f64,
     /// Requests a second; `None` where no time passed.
-    pub requests_per_s: Option<f64>,
+    pub requests_per_s: Option<Estimate>,
     /// Bytes a second.
     pub bytes_per_s: Option<f64>,
     /// From queued to seen ended.
@@ -38,8 +39,35 @@ pub struct RandomReport {
     /// Processor time of the process for each request, nanoseconds.
     pub cpu_ns_per_request: Option<f64>,
     /// The first failure, which ended it.
-    #[serde(serialize_with = "super::as_text")]
+    #[serde(with = "super::failure_text")]
     pub failure: Option<Error>,
+}
+
+impl RandomReport {
+    /// The requests of several runs: of `first` and `others`.
+    pub fn between_runs(first: Self, others: impl IntoIterator<Item = Self>) -> Self {
+        let mut runs: Vec<Self> = std::iter::once(first).chain(others).collect();
+        let latencies: Vec<&RequestLatency> = runs.iter().map(|run| &run.latency).collect();
+        let latency = RequestLatency::between_runs(&latencies);
+        let rates = runs.iter().filter_map(|run| run.requests_per_s.as_ref());
+        let requests_per_s = Estimate::between_runs(rates, Better::Higher);
+        let cpu: Vec<f64> = runs.iter().filter_map(|run| run.cpu_ns_per_request).collect();
+        let requests = runs.iter().map(|run| run.requests).sum();
+        let wall_s = runs.iter().map(|run| run.wall_s).sum();
+        let failure = runs.iter_mut().find_map(|run| run.failure.take());
+        let first = runs.swap_remove(0);
+        let block_bytes = first.block_bytes as f64;
+        Self {
+            requests,
+            wall_s,
+            bytes_per_s: requests_per_s.as_ref().map(|rate| rate.median * block_bytes),
+            requests_per_s,
+            latency,
+            cpu_ns_per_request: statistics::median(&statistics::sorted(&cpu)),
+            failure,
+            ..first
+        }
+    }
 }
 
 /// Keeps `depth` reads of `block_bytes` in flight over the first `region_bytes` of
@@ -89,7 +117,7 @@ impl RandomRun {
             block_bytes,
             requests: self.requests,
             wall_s: seconds(self.wall_ns),
-            requests_per_s,
+            requests_per_s: requests_per_s.and_then(|rate| of_one_run(rate, Better::Higher)),
             bytes_per_s: requests_per_s.map(|rate| rate * block_bytes as f64),
             latency: RequestLatency::from(histogram),
             cpu_ns_per_request: (self.cpu_ns)

@@ -6,20 +6,23 @@
 //! 3. Evict the file, prove it, read it.
 //! 4. Read it again from the cache.
 //!
-//! A file or device of the user's is read once, as it is found. A failure ends the
-//! run and keeps what was measured before it.
+//! A file or device of the user's is only read, as it is found. A failure ends the
+//! run and keeps what was measured before it. Several runs are combined in `combine`.
 
+mod combine;
 mod run;
 
-use super::fill;
 use super::served::Served;
 use super::stream::{RateAt, Stream, TransferMode};
 use super::target::{StorageTarget, TargetFacts};
+use super::{fill, of_one_run};
 use crate::memory::arena::check_fits;
+use crate::runs::Runs;
 use crate::{Budget, Error, ErrorKind, Result};
 use machine::Root;
-use model::Bytes;
 use model::bytes::{GIB, MIB};
+use model::estimate::Better;
+use model::{Bytes, Estimate};
 use run::Run;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -78,6 +81,9 @@ impl SeqPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseName {
+    /// Writing the own file through the cache in the first of several runs: its pages may be in
+    /// memory that is new to this machine, so it is apart from the others.
+    FirstWrite,
     /// Writing the own file.
     Write,
     /// Making it durable.
@@ -91,7 +97,7 @@ pub enum PhaseName {
 }
 
 /// One part of the run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SeqPhase {
     /// Which.
     pub name: PhaseName,
@@ -99,9 +105,11 @@ pub struct SeqPhase {
     pub bytes: u64,
     /// Its wall time, seconds.
     pub wall_s: f64,
-    /// Bytes a second; `None` where nothing moved.
+    /// Bytes a second; `None` where nothing moved. Of several runs the median.
     pub bytes_per_s: Option<f64>,
-    /// The rate in each 100 ms.
+    /// The same with its interval, which one run alone does not have.
+    pub rate: Option<Estimate>,
+    /// The rate in each 100 ms; several runs follow each other.
     pub series: Vec<RateAt>,
     /// Who served it.
     pub served: Served,
@@ -116,7 +124,7 @@ pub struct SeqPhase {
 }
 
 /// What was measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SeqReport {
     /// On what.
     pub target: TargetFacts,
@@ -132,12 +140,18 @@ pub struct SeqReport {
     pub phases: Vec<SeqPhase>,
     /// Bytes over the time of write and sync together; `None` unless both are complete.
     pub durable_bytes_per_s: Option<f64>,
+    /// The same with its interval.
+    pub durable_rate: Option<Estimate>,
+    /// Bytes written to files, all of them removed again.
+    pub written_bytes: u64,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
     /// Whether the person stopped it.
     pub interrupted: bool,
     /// What the reader should know.
     pub notes: Vec<String>,
     /// The failure that ended it.
-    #[serde(serialize_with = "super::as_text")]
+    #[serde(with = "super::failure_text")]
     pub failure: Option<Error>,
 }
 
@@ -175,12 +189,16 @@ pub fn seqio(path: &Path, plan: &SeqPlan, budget: &Budget, root: &Root) -> Resul
         other => other,
     };
     let depth = run.stream.depth() as u32;
+    let durable = durable_rate(&run.phases);
     Ok(SeqReport {
         mode: plan.mode,
         block_bytes: plan.block.0,
         depth,
         size_bytes: size,
-        durable_bytes_per_s: durable_rate(&run.phases),
+        durable_bytes_per_s: durable,
+        durable_rate: durable.and_then(|rate| of_one_run(rate, Better::Higher)),
+        written_bytes: written_bytes(&run.phases),
+        runs: Runs::default(),
         phases: run.phases,
         interrupted: budget.interrupted(),
         notes: run.notes,
@@ -234,6 +252,11 @@ fn durable_rate(phases: &[SeqPhase]) -> Option<f64> {
     let (write, sync) = (phase(PhaseName::Write)?, phase(PhaseName::Sync)?);
     let wall_s = write.wall_s + sync.wall_s;
     (wall_s > 0.0).then(|| write.bytes as f64 / wall_s)
+}
+
+fn written_bytes(phases: &[SeqPhase]) -> u64 {
+    let written = phases.iter().filter(|phase| phase.name == PhaseName::Write);
+    written.map(|phase| phase.bytes).sum()
 }
 
 #[cfg(test)]

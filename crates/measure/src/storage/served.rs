@@ -59,6 +59,21 @@ pub struct Served {
     pub evidence: Vec<Evidence>,
 }
 
+impl Served {
+    /// Who served several runs; `None` for none.
+    pub fn of_runs<'s>(runs: impl IntoIterator<Item = &'s Self>) -> Option<Self> {
+        let all: Vec<&Self> = runs.into_iter().collect();
+        let first = *all.first()?;
+        if all.iter().all(|served| served.by == first.by) {
+            return Some(first.clone());
+        }
+        let mut each: Vec<&str> = all.iter().map(|served| served.by.answered()).collect();
+        each.dedup();
+        let reason = format!("it differs from run to run: {}", each.join(", "));
+        Some(Self { by: ServedBy::Unknown, reason, evidence: first.evidence.clone() })
+    }
+}
+
 /// Which way the bytes went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {

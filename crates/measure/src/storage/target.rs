@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
 use model::bytes::MIB;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const MARGIN: u64 = 256 * MIB;
 const EVICT_TRIES: u32 = 3;
 
 /// What sort of thing the path names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
     /// A directory, in which the probe has its own file without a name.
@@ -41,7 +41,7 @@ pub enum TargetKind {
 }
 
 /// What a report says about its target.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TargetFacts {
     /// The path as it was given.
     pub path: PathBuf,

@@ -17,10 +17,20 @@ use std::time::Duration;
 // How long, where and in which form a probe runs.
 #[derive(Clone, Debug, Args)]
 pub struct ProbeArgs {
-    /// Stop measuring after this time, and print what there is (default: 20s for memcpy, 45s for
-    /// memlat, 30s for faults, 5s for compute, 10s for iolat and seqio)
+    /// Stop measuring after this time, all runs together, and print what there is (default: 45s
+    /// for memcpy and memlat, 30s for faults, 5s for compute, 10s for iolat, 20s for seqio)
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
+
+    /// Repeat the probe in this many processes, so that intervals hold what changes from run to
+    /// run: which memory a process gets, where its file is (default: 9; 1 for memlat without --size
+    /// and iolat with -c)
+    #[arg(long, value_name = "N", value_parser = value::runs, allow_hyphen_values = true)]
+    pub runs: Option<u32>,
+
+    /// Measure once: the intervals are within this run. The same as --runs 1
+    #[arg(long, conflicts_with = "runs")]
+    pub quick: bool,
 
     /// Run on this processor (default: the first that this process may use)
     #[arg(long, value_name = "N", value_parser = value::cpu, allow_hyphen_values = true)]
@@ -33,6 +43,14 @@ pub struct ProbeArgs {
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,
+}
+
+impl ProbeArgs {
+    /// How often to run the probe, where `default` is usual.
+    #[must_use]
+    pub fn runs(&self, default: u32) -> u32 {
+        if self.quick { 1 } else { self.runs.unwrap_or(default) }
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -173,12 +191,12 @@ pub struct IolatArgs {
     /// A directory, a file or a block device
     pub path: PathBuf,
 
-    /// Stop after this many requests
+    /// Stop after this many requests, at each pace
     #[arg(short = 'c', long, value_name = "COUNT", value_parser = value::count, allow_hyphen_values = true)]
     pub count: Option<u64>,
 
-    /// From the start of one request to the start of the next; 0 is back to back (default: 10ms;
-    /// ioping waits 1s)
+    /// From the start of one request to the start of the next; 0 is back to back (default: both
+    /// back to back and 10ms; ioping waits 1s)
     #[arg(short = 'i', long, value_name = "DURATION", value_parser = value::pause, allow_hyphen_values = true)]
     pub interval: Option<Duration>,
 

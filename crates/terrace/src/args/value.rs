@@ -96,6 +96,12 @@ pub fn repeats(text: &str) -> Result<u32, String> {
     within(text, 1..=MOST_REPEATS, "repeats are a whole number from 1 to 1000")
 }
 
+/// Runs of a probe.
+pub fn runs(text: &str) -> Result<u32, String> {
+    let most = measure::runs::MOST_RUNS;
+    within(text, 1..=most, &format!("runs are a whole number from 1 to {most}"))
+}
+
 /// Hogs at the same time.
 pub fn hogs(text: &str) -> Result<u32, String> {
     within(text, 1..=256, "hogs are a whole number from 1 to 256")

@@ -230,11 +230,12 @@ impl Meter {
 
     /// The cost until now of a run that measured nothing by the harness.
     fn cost(&self) -> Cost {
-        let usage = sys::usage::process().ok();
+        // A probe that is repeated measures in processes of its own.
+        let usages = || [sys::usage::process(), sys::usage::children()].into_iter().flatten();
         Cost {
             wall_s: self.started.elapsed().as_secs_f64(),
-            cpu_s: usage.as_ref().map_or(0.0, |usage| usage.cpu_ns() as f64 / 1e9),
-            max_resident_bytes: usage.as_ref().map_or(0, |usage| usage.max_rss_bytes),
+            cpu_s: usages().map(|usage| usage.cpu_ns()).sum::<u64>() as f64 / 1e9,
+            max_resident_bytes: usages().map(|usage| usage.max_rss_bytes).max().unwrap_or(0),
             written_bytes: 0,
             harness: None,
         }

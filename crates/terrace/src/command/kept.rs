@@ -176,7 +176,7 @@ fn is_kept(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Latency;
+    use model::{Covers, Latency};
     use std::os::unix::fs::MetadataExt;
     use testkit::TempDir;
 
@@ -253,6 +253,7 @@ mod tests {
             high: None,
             trials: 0,
             discarded: 0,
+            covers: Covers::WithinRun,
         }
     }
 

@@ -1,33 +1,36 @@
 //! `terrace measure ...`: each probe's plan is made of its options, with defaults filled in, and
-//! checked; the plan is done, its report delivered.
+//! checked; the plan is done, once or in several processes, and its report delivered.
+
+mod repeated;
 
 use super::deliver::Delivery;
 use super::{classic, list, random};
 use crate::args::measure::{
     ComputeArgs, FaultsArgs, IolatArgs, MemcpyArgs, MemlatArgs, ProbeArgs, SeqioArgs,
 };
-use crate::args::{Probe, When};
-use crate::error::Result;
+use crate::args::{self, Cli, Command, Parsed, Probe, When};
+use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::report::{IolatResult, Report};
+use crate::output::report::{IolatResult, RandomResult, Report};
 use machine::Root;
 use measure::compute::ComputePlan;
 use measure::faults::FaultPlan;
 use measure::memory::copy::CopyPlan;
 use measure::memory::latency::LatencyPlan;
+use measure::runs::{self, DEFAULT_RUNS, Repeatable, Repeats, RunOrder, Runs};
 use measure::storage::{Access, IolatPlan, SeqPlan, TransferMode};
-use measure::{Budget, compute, faults, memory, storage};
+use measure::{faults, memory};
 use model::Bytes;
+use repeated::{Iolat, ProbePlan, Random, Seqio};
+use std::ffi::OsString;
 use std::time::Duration;
+use sys::helper::HiddenCommand;
 
-/// A memory probe ends by its plan; only Ctrl-C is to end it earlier, so the outer
-/// budget lies beyond.
-const BEYOND_PLAN: Duration = Duration::from_secs(3600);
+/// The hidden command of one run.
+const HELPER: &str = "measure-process";
 
-/// The budget of a storage probe by default.
-const STORAGE_BUDGET: Duration = Duration::from_secs(10);
-
-/// The time between the starts of two requests by default: ten seconds give enough for a p99.
+/// The time between the starts of two requests by default, beside none: a second of one run gives
+/// a median, and all runs together a p99.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Measures by `probe` and delivers the result.
@@ -41,33 +44,63 @@ pub fn probe(probe: &Probe, color: When) -> Result<Exit> {
         Probe::Memlat(args) => {
             let plan = latency_plan(args);
             memory::latency::check(&plan, &root)?;
-            let stop = Budget::of(plan.budget + BEYOND_PLAN);
-            let measure = || memory::latency::measure(&plan, &root, &stop);
-            deliver(&args.probe, color, &root, measure)
+            // Steps up to 1 GiB take most of the time for one run.
+            let usual = if args.sizes.is_empty() { 1 } else { DEFAULT_RUNS };
+            deliver(&args.probe, color, &root, &plan, usual, as_it_is)
         }
         Probe::Faults(args) => {
             let plan = fault_plan(args);
             faults::check(&plan, &root)?;
-            let stop = Budget::of(plan.budget + BEYOND_PLAN);
-            let measure = || faults::measure(&plan, &root, &stop);
-            deliver(&args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, &plan, DEFAULT_RUNS, as_it_is)
         }
         Probe::Compute(args) => {
-            let plan = compute_plan(args);
-            let stop = Budget::of(plan.budget + BEYOND_PLAN);
-            let measure = || compute::measure(&plan, &root, &stop);
-            deliver(&args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, &compute_plan(args), DEFAULT_RUNS, as_it_is)
         }
         Probe::Iolat(args) => iolat(args, color, &root),
         Probe::Seqio(args) => {
-            let plan = sequential_plan(args);
-            plan.check()?;
+            let plan = sequential(args);
+            plan.plan.check()?;
             pin(&args.probe)?;
-            let budget = Budget::of(storage_budget(&args.probe));
-            let measure = || storage::seqio(&args.path, &plan, &budget, &root);
-            deliver(&args.probe, color, &root, measure)
+            deliver(&args.probe, color, &root, &plan, DEFAULT_RUNS, as_it_is)
         }
     }
+}
+
+/// Runs a probe once as a helper process: `words` are those of the command line that started it.
+///
+/// # Errors
+/// Why it failed; what the probe itself fails with is sent to the caller.
+pub fn process(words: &[OsString]) -> Result<Exit> {
+    let line = std::iter::once(OsString::from("terrace")).chain(words.iter().cloned());
+    let Parsed::Run(cli) = args::parse(line)? else {
+        return Err(Error::usage("measure-process runs a probe of measure"));
+    };
+    let Cli { command: Command::Measure { probe }, .. } = *cli else {
+        return Err(Error::usage("measure-process runs a probe of measure"));
+    };
+    let root = Root::system();
+    match probe.as_ref() {
+        Probe::Memcpy(args) => serve(&copy_plan(args), &root),
+        Probe::Memlat(args) => serve(&latency_plan(args), &root),
+        Probe::Faults(args) => serve(&fault_plan(args), &root),
+        Probe::Compute(args) => serve(&compute_plan(args), &root),
+        Probe::Iolat(args) => {
+            pin(&args.probe)?;
+            match random::depth(args)? {
+                Some(depth) => serve(&Random { args, depth }, &root),
+                None => serve(&requests(args), &root),
+            }
+        }
+        Probe::Seqio(args) => {
+            pin(&args.probe)?;
+            serve(&sequential(args), &root)
+        }
+    }
+}
+
+fn serve<P: ProbePlan>(plan: &P, root: &Root) -> Result<Exit> {
+    runs::serve(&mut super::helper::caller()?, |order| plan.measure(order, root))?;
+    Ok(Exit::Done)
 }
 
 fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
@@ -78,43 +111,63 @@ fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
         return list::disassemble(name, &args.probe, color);
     }
     if let Some(line) = &args.classic {
+        if args.probe.quick || args.probe.runs.is_some() {
+            let text = "--classic makes as many passes as its own arguments say: --runs and \
+                        --quick cannot go with it";
+            return Err(Error::usage(text));
+        }
         return classic::run(line, &args.probe, color, root);
     }
     let plan = copy_plan(args);
     list::known(&plan.methods)?;
     memory::copy::check(&plan, root)?;
-    let stop = Budget::of(plan.budget + BEYOND_PLAN);
-    let measure = || memory::copy::measure(&plan, root, &stop);
-    deliver(&args.probe, color, root, measure)
+    deliver(&args.probe, color, root, &plan, DEFAULT_RUNS, as_it_is)
 }
 
 fn iolat(args: &IolatArgs, color: When, root: &Root) -> Result<Exit> {
-    let depth = random::depth(args)?;
-    let plan = request_plan(args);
-    plan.check()?;
-    pin(&args.probe)?;
-    let budget = Budget::of(args.deadline.unwrap_or(storage_budget(&args.probe)));
-    if let Some(depth) = depth {
-        let measure = || random::measure(args, depth, &budget, root);
-        return deliver(&args.probe, color, root, measure);
-    }
     let quiet = args.quiet;
-    deliver(&args.probe, color, root, || {
-        let report = storage::iolat(&args.path, &plan, &budget, root)?;
-        Ok(IolatResult { quiet, report })
-    })
+    // As many requests as were asked for are not made nine times.
+    let usual = if args.count.is_some() { 1 } else { DEFAULT_RUNS };
+    if let Some(depth) = random::depth(args)? {
+        pin(&args.probe)?;
+        let as_asked = |result| RandomResult { quiet, ..result };
+        return deliver(&args.probe, color, root, &Random { args, depth }, usual, as_asked);
+    }
+    let plan = requests(args);
+    plan.plan.check()?;
+    pin(&args.probe)?;
+    deliver(&args.probe, color, root, &plan, usual, |report| IolatResult { quiet, report })
 }
 
-/// Measures and delivers; where the result goes is checked before.
-fn deliver<R: Report>(
+/// A report that needs nothing more to be shown.
+fn as_it_is<R>(report: R) -> R {
+    report
+}
+
+/// Measures, in as many runs as were asked for or are `usual`, and delivers what `shown` makes of
+/// the report; where the result goes is checked before.
+fn deliver<P: ProbePlan, R: Report>(
     args: &ProbeArgs,
     color: When,
     root: &Root,
-    measure: impl FnOnce() -> measure::Result<R>,
+    plan: &P,
+    usual: u32,
+    shown: impl FnOnce(P::Report) -> R,
 ) -> Result<Exit> {
+    let count = args.runs(usual);
     Delivery::of_probe(args, color)?.carry_out(root, |activity| {
         activity.display("measuring, Ctrl-C stops and prints what there is");
-        measure()
+        let budget = plan.budget();
+        if count == 1 {
+            let order = RunOrder { run: 0, runs: 1, budget };
+            let report = plan.measure(&order, root)?;
+            return Ok(shown(P::Report::combine(vec![report], Runs::default())));
+        }
+        let first_extra = plan.first_extra().min(budget);
+        let repeats = Repeats { runs: count, budget: budget - first_extra, first_extra };
+        let words = [OsString::from(HELPER), OsString::from("--")].into_iter();
+        let command = HiddenCommand::new(words.chain(std::env::args_os().skip(1)));
+        runs::repeat(&repeats, &command).map(shown)
     })
 }
 
@@ -129,7 +182,7 @@ fn copy_plan(args: &MemcpyArgs) -> CopyPlan {
         offset: (args.offset.target as usize, args.offset.source as usize),
         threads: args.threads,
         pages: args.pages,
-        budget: args.probe.budget.unwrap_or(default.budget),
+        budget: args.probe.budget.unwrap_or(repeated::COPY_BUDGET),
         cpu: args.probe.cpu,
         schedule: default.schedule,
     }
@@ -166,11 +219,17 @@ fn compute_plan(args: &ComputeArgs) -> ComputePlan {
     }
 }
 
+fn requests(args: &IolatArgs) -> Iolat<'_> {
+    let later = if args.interval.is_some() { Vec::new() } else { vec![PAUSE] };
+    let budget = args.deadline.or(args.probe.budget);
+    Iolat { path: &args.path, plan: request_plan(args), later, budget }
+}
+
 fn request_plan(args: &IolatArgs) -> IolatPlan {
     let default = IolatPlan::default();
     IolatPlan {
         count: args.count,
-        interval: args.interval.unwrap_or(PAUSE),
+        interval: args.interval.unwrap_or(Duration::ZERO),
         request: args.size,
         region: args.working_set,
         access: match (args.direct, args.cached) {
@@ -182,6 +241,10 @@ fn request_plan(args: &IolatArgs) -> IolatPlan {
         warmup: args.warmup.unwrap_or(default.warmup),
         ..default
     }
+}
+
+fn sequential(args: &SeqioArgs) -> Seqio<'_> {
+    Seqio { path: &args.path, plan: sequential_plan(args), budget: args.probe.budget }
 }
 
 fn sequential_plan(args: &SeqioArgs) -> SeqPlan {
@@ -196,11 +259,6 @@ fn sequential_plan(args: &SeqioArgs) -> SeqPlan {
             _ => TransferMode::Buffered,
         },
     }
-}
-
-/// The budget of a storage probe.
-fn storage_budget(args: &ProbeArgs) -> Duration {
-    args.budget.unwrap_or(STORAGE_BUDGET)
 }
 
 /// Pins this thread to the processor of --cpu; memory probes do so themselves.

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::output::report::RandomResult;
 use machine::Root;
 use measure::Budget;
+use measure::runs::Runs;
 use measure::storage::iolat::{DEFAULT_REGION, LARGEST_REQUEST, fill_own};
 use measure::storage::served::{Direction, ServedWatch};
 use measure::storage::{StorageTarget, random_read};
@@ -76,6 +77,7 @@ pub fn measure(
         let there = target.bytes()?;
         args.working_set.map_or(there, |asked| asked.0.min(there))
     };
+    let written_bytes = if target.is_own() { region_bytes } else { 0 };
     let watch = ServedWatch::start(root, &target);
     let mut random = random_read(&file, region_bytes, depth, args.size.0, budget)?;
     random.failure = random.failure.map(|error| error.at(&args.path));
@@ -85,6 +87,8 @@ pub fn measure(
         target: target.facts(root)?,
         region_bytes,
         random,
+        written_bytes,
+        runs: Runs::default(),
         notes,
     })
 }

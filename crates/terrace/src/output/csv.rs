@@ -57,7 +57,7 @@ impl<'a, R> Sheet<'a, R> {
         self
     }
 
-    /// Adds the seven columns of an estimate: `PREFIXmedian_UNIT` to `discarded`.
+    /// Adds the nine columns of an estimate: `PREFIXmedian_UNIT` to `runs`.
     pub fn estimate(
         self,
         prefix: &str,
@@ -72,6 +72,8 @@ impl<'a, R> Sheet<'a, R> {
             .column("spread", |row| of(row).and_then(|value| value.spread))
             .column("trials", |row| of(row).map(|value| value.trials))
             .column("discarded", |row| of(row).map(|value| value.discarded))
+            .column("covers", |row| of(row).map(|value| value.covers.name()))
+            .column("runs", |row| of(row).map(|value| value.runs))
     }
 
     /// Adds the columns of the times of single requests.
@@ -81,9 +83,19 @@ impl<'a, R> Sheet<'a, R> {
             .column("max_ns", |row| of(row).max_ns)
             .column("deviation_ns", |row| of(row).deviation_ns)
             .column("p50_ns", |row| of(row).p50_ns)
+            .column("p50_low_ns", |row| of(row).p50_low_ns)
+            .column("p50_high_ns", |row| of(row).p50_high_ns)
             .column("p90_ns", |row| of(row).p90_ns)
             .column("p99_ns", |row| of(row).p99_ns)
             .column("p99_9_ns", |row| of(row).p99_9_ns)
+            .column("covers", |row| of(row).covers.name())
+    }
+
+    /// Adds the median of a rate, called `name`, and the ends of its interval.
+    pub fn rate(self, name: &str, of: impl Fn(&'a R) -> Option<&'a Estimate>) -> Self {
+        self.column(name, |row| of(row).map(|rate| rate.median))
+            .column(&format!("{name}_low"), |row| of(row).and_then(|rate| rate.low))
+            .column(&format!("{name}_high"), |row| of(row).and_then(|rate| rate.high))
     }
 
     pub fn render(&self) -> String {

@@ -23,8 +23,10 @@ use super::prose::{PageText, by_reason};
 use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
 use measure::memory::SkippedMethod;
-use model::Estimate;
+use measure::runs::Runs;
+use model::estimate::LEAST_RUNS;
 use model::histogram::Bar;
+use model::{Covers, Estimate};
 use serde::Serialize;
 use std::path::Path;
 
@@ -76,6 +78,12 @@ pub fn interrupted(is_interrupted: bool) -> Option<String> {
     interrupted_after("measured", is_interrupted)
 }
 
+/// What a probe's result says when Ctrl-C ended a run, or came before all runs were made.
+fn stopped(is_interrupted: bool, runs: &Runs) -> Option<String> {
+    let is_short = runs.counted < runs.asked && sys::interrupt::requested();
+    interrupted(is_interrupted || is_short)
+}
+
 /// What a result says when Ctrl-C came before all was `done`: measured, seen.
 pub fn interrupted_after(done: &str, is_interrupted: bool) -> Option<String> {
     is_interrupted.then(|| format!("interrupted: this is what was {done} until then"))
@@ -89,6 +97,26 @@ fn control_note(out: &mut PageText, step_ns: &Option<Estimate>) {
             "the processor alone, in the same run: {time} a step of the fractal control"
         ));
     }
+}
+
+/// What the intervals hold, and which runs are missing.
+fn runs_note(out: &mut PageText, runs: &Runs) {
+    let held = match (runs.covers, runs.counted as usize) {
+        (Covers::WithinRun, _) if runs.asked == 1 => {
+            "+- is within this run: another run, with other memory, can differ by more".to_owned()
+        }
+        (Covers::WithinRun, _) => {
+            "+- is within one run: no other one gave a figure in the time".to_owned()
+        }
+        (Covers::BetweenRuns, few) if few < LEAST_RUNS => format!(
+            "{few} runs are too few for an interval, which needs {LEAST_RUNS}: give more --budget"
+        ),
+        (Covers::BetweenRuns, many) => {
+            format!("+- is between {many} runs, each a process with new memory")
+        }
+    };
+    out.note(&held);
+    out.notes(runs.left_out.iter().map(|why| format!("not counted: {why}")));
 }
 
 /// How many trials count, and why others do not.

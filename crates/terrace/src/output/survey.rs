@@ -141,7 +141,12 @@ fn paragraph<'a>(
 
 /// Where the rest of a brief page is, said once.
 fn more(survey: &Survey, detail: Detail, page: Page) -> String {
-    if detail == Detail::Full || survey.findings.is_empty() {
+    if detail == Detail::Full {
+        let text = "Intervals (--json, --html) are within this run; terrace measure repeats a \
+                    probe in new processes.";
+        return sentence(page, Tone::Dim, text, 4);
+    }
+    if survey.findings.is_empty() {
         return String::new();
     }
     let text = "Evidence, risks and how to confirm each: --details, or --json.";

@@ -228,7 +228,7 @@ fn values(prefix: &str, quantities: &[judged::Quantity]) -> Result<Vec<Compariso
 mod tests {
     use super::*;
     use crate::bench;
-    use model::estimate::Latency;
+    use model::estimate::{Covers, Latency};
     use model::{Tier, TierKind};
 
     fn request(line: &str) -> SuiteRequest {
@@ -246,6 +246,7 @@ mod tests {
             high: None,
             trials: 9,
             discarded: 0,
+            covers: Covers::WithinRun,
         });
         let text = format!(
             r#"{{"schema": "terrace.survey/1", "version": "0", "started_unix_s": 0, "interrupted": false,

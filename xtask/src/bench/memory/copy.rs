@@ -112,7 +112,8 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 /// The names of the fastest methods, and the C library's, for `--method`.
 fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
     let (size, budget) = PILOT;
-    let args = ["measure", "memcpy", "--operation", "copy", "--size", size, "--budget", budget];
+    let args =
+        ["measure", "memcpy", "--operation", "copy", "--size", size, "--budget", budget, "--quick"];
     record.command(terrace.command_line(&args));
     eprintln!("copy: which methods are fastest");
     let rates = rates(&report::run(terrace, &args, LIMIT)?)?;
@@ -128,7 +129,7 @@ fn pilot(terrace: &Peer, record: &mut Record) -> Result<String, Error> {
 
 fn ours<'a>(methods: &'a str, size: &'a str, budget: &'a str) -> Vec<&'a str> {
     let plain = ["measure", "memcpy", "--operation", "copy", "--method", methods];
-    let rest = ["--size", size, "--budget", budget];
+    let rest = ["--size", size, "--budget", budget, "--quick"];
     plain.into_iter().chain(rest).collect()
 }
 

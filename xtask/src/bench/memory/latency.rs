@@ -71,7 +71,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 
 fn ours<'a>(size: &'a str, pages: &'a str) -> Vec<&'a str> {
     let plain = ["measure", "memlat", "--size", size, "--pages", pages];
-    let rest = ["--pattern", "random", "--budget", BUDGET];
+    let rest = ["--pattern", "random", "--budget", BUDGET, "--quick"];
     plain.into_iter().chain(rest).collect()
 }
 

@@ -58,7 +58,7 @@ enum Unit {
 pub(super) fn random(session: &mut Session) -> Result<(), Error> {
     let file = read_file(&session.directory);
     for (engine, depth) in [("psync", 1), ("io_uring", 1), ("io_uring", 32)] {
-        let mut args = words(&["measure", "iolat", &file, "-D", "-i", "0", "-s", "4k"]);
+        let mut args = words(&["measure", "iolat", &file, "-D", "-i", "0", "-s", "4k", "--quick"]);
         args.extend(words(&["-w", &format!("{RANDOM_S}s")]));
         if engine == "io_uring" {
             args.extend(words(&["--iodepth", &depth.to_string()]));
@@ -89,7 +89,7 @@ pub(super) fn sequential(session: &mut Session) -> Result<(), Error> {
     let name = session.directory.name();
     let contest = |is_write: bool| {
         let path = if is_write { name } else { &file };
-        let mut args = words(&["measure", "seqio", path]);
+        let mut args = words(&["measure", "seqio", path, "--quick"]);
         args.extend(words(&options));
         let rw = if is_write { "write" } else { "read" };
         Contest {
@@ -188,8 +188,11 @@ pub(super) fn latency(session: &mut Session) -> Result<(), Error> {
     let (count, interval) = LATENCY;
     let region = format!("{FILE_MIB}m");
     let common = ["-D", "-c", count, "-i", interval, "-s", "4k", "-S", &region];
-    let ours: Vec<&str> =
-        ["measure", "iolat", &file].into_iter().chain(common).chain(["--budget", "60s"]).collect();
+    let ours: Vec<&str> = ["measure", "iolat", &file]
+        .into_iter()
+        .chain(common)
+        .chain(["--budget", "60s", "--quick"])
+        .collect();
     let theirs: Vec<&str> = common.into_iter().chain(["-J", &file]).collect();
     record.command(terrace.command_line(&directory.anonymous(&ours)));
     record.command(peer.command_line(&directory.anonymous(&theirs)));

@@ -12,7 +12,7 @@ use crate::error::Error;
 
 /// The figures of random requests, one at a time.
 pub(super) fn one_at_a_time(output: &Value) -> Result<Figures, Error> {
-    let of = |field: &str| report::number(output, &format!("/result/{field}"));
+    let of = |field: &str| report::number(output, &format!("/result/paces/0/{field}"));
     let (requests, wall_s) = (of("requests")?, of("wall_s")?);
     Ok(Figures {
         requests_per_s: requests / wall_s,
@@ -25,7 +25,7 @@ pub(super) fn one_at_a_time(output: &Value) -> Result<Figures, Error> {
 pub(super) fn in_flight(output: &Value) -> Result<Figures, Error> {
     let of = |field: &str| report::number(output, &format!("/result/random/{field}"));
     Ok(Figures {
-        requests_per_s: of("requests_per_s")?,
+        requests_per_s: of("requests_per_s/median")?,
         bytes_per_s: of("bytes_per_s")?,
         cpu_ns_per_request: of("cpu_ns_per_request")?,
     })
@@ -50,8 +50,8 @@ pub(super) fn phase(output: &Value, name: &str) -> Result<Figures, Error> {
 /// Minimum and median of single requests.
 pub(super) fn times(output: &Value) -> Result<Times, Error> {
     Ok(Times {
-        min_ns: report::number(output, "/result/latency/min_ns")?,
-        median_ns: report::number(output, "/result/latency/p50_ns")?,
+        min_ns: report::number(output, "/result/paces/0/latency/min_ns")?,
+        median_ns: report::number(output, "/result/paces/0/latency/p50_ns")?,
     })
 }
 
@@ -60,9 +60,9 @@ mod tests {
     use super::*;
 
     /// As `terrace measure iolat --json` prints; fields that are not read are cut.
-    const IOLAT: &str = r#"{"schema": "terrace.measure.iolat/1", "result": {"requests": 44734,
+    const IOLAT: &str = r#"{"schema": "terrace.measure.iolat/2", "result": {"paces": [{"requests": 44734,
         "bytes": 183230464, "latency": {"min_ns": 43104, "p50_ns": 65663},
-        "requests_per_s": 14960.514353680288, "wall_s": 2.999127617},
+        "wall_s": 2.999127617}]},
         "cost": {"cpu_s": 1.373768}}"#;
 
     /// As `terrace measure seqio --json` prints, likewise.
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn requests_in_flight_have_figures_of_their_own() {
         let output = report::parse(
-            r#"{"schema": "terrace.measure.iolat/1", "result": {"region_bytes": 1073741824,
+            r#"{"schema": "terrace.measure.iolat/2", "result": {"region_bytes": 1073741824,
             "random": {"depth": 32, "block_bytes": 4096, "requests": 156036, "wall_s": 1.99935591,
-            "requests_per_s": 78043.13340089608, "bytes_per_s": 319664674.41007036,
+            "requests_per_s": {"median": 78043.13340089608}, "bytes_per_s": 319664674.41007036,
             "cpu_ns_per_request": 3710.5}}, "cost": {"cpu_s": 0.9}}"#,
         );
         let figures = in_flight(&output.unwrap()).unwrap();

@@ -2,7 +2,7 @@
 //! All are made of one tier.
 
 use super::*;
-use model::estimate::Latency;
+use model::estimate::{Covers, Latency};
 use model::survey::Cost;
 
 /// A survey of one machine whose RAM has this latency.
@@ -16,6 +16,7 @@ fn survey(number: u64, latency_ns: f64) -> Survey {
         high: Some(latency_ns * 1.01),
         trials: 9,
         discarded: 0,
+        covers: Covers::WithinRun,
     });
     Survey {
         schema: model::survey::SCHEMA.to_owned(),

@@ -43,12 +43,17 @@ pub(super) fn add_rows(
             noisy,
         });
     }
-    let rows = &report.rows[first..];
-    let winners: Vec<Winner> = [Operation::Copy, Operation::Read, Operation::Write]
-        .into_iter()
-        .filter_map(|operation| winner(rows, operation))
-        .collect();
-    report.winners.extend(winners);
+    report.winners.extend(winners(&report.rows[first..]));
+}
+
+/// The best of each size and operation.
+pub(super) fn winners(rows: &[CopyRow]) -> Vec<Winner> {
+    let same_size = rows.chunk_by(|a, b| a.size_bytes == b.size_bytes);
+    let of_size = |rows| {
+        let operations = [Operation::Copy, Operation::Read, Operation::Write];
+        operations.into_iter().filter_map(move |operation| winner(rows, operation))
+    };
+    same_size.flat_map(of_size).collect()
 }
 
 fn winner(rows: &[CopyRow], operation: Operation) -> Option<Winner> {

@@ -3,7 +3,7 @@
 
 use super::{CopyPlan, width_of};
 use crate::disturbance::{Bracket, Disturbance};
-use crate::memory::arena::Arena;
+use crate::memory::arena::{self, Arena};
 use crate::memory::technique::Technique;
 use crate::team::Team;
 use crate::trial::{self, Bench, VariantTrials};
@@ -85,10 +85,7 @@ impl Worker {
     }
 
     fn run(&mut self, variant: usize, size: usize, calls: u64) {
-        let (to, from) = self.offset;
-        let (target, source) = self.arena.halves_mut();
-        let target = &mut target[to..to + size];
-        let source = &source[from..from + size];
+        let (target, source) = buffers(&mut self.arena, self.offset, size);
         let technique = &mut self.techniques[variant];
         for _ in 0..calls {
             if self.stride > 1 {
@@ -109,17 +106,16 @@ impl Worker {
 
     /// Whether `variant` does what it says on fresh, poisoned buffers.
     fn verify(&mut self, variant: usize, size: usize) -> bool {
-        let (to, from) = self.offset;
         let operation = self.techniques[variant].operation();
-        let (target, source) = self.arena.halves_mut();
+        let (target, source) = buffers(&mut self.arena, self.offset, size);
         if self.filled != size {
-            fill_pattern(&mut source[from..from + size], size as u64);
+            fill_pattern(source, size as u64);
             self.filled = size;
         }
-        target[to..to + size].fill(POISON);
+        target.fill(POISON);
         self.run(variant, size, 1);
-        let (target, source) = self.arena.halves_mut();
-        let (target, source) = (&target[to..to + size], &source[from..from + size]);
+        let (target, source) = buffers(&mut self.arena, self.offset, size);
+        let (target, source) = (&*target, &*source);
         match &self.techniques[variant] {
             _ if operation == Operation::Copy => target == source,
             Technique::Loop(method) if operation == Operation::Read => {
@@ -128,6 +124,13 @@ impl Worker {
             _ => target.iter().all(|&byte| byte == 0),
         }
     }
+}
+
+/// The target and the source of one size, off their boundary by `offset`.
+fn buffers(arena: &mut Arena, offset: (usize, usize), size: usize) -> (&mut [u8], &mut [u8]) {
+    let (to, from) = offset;
+    let (target, source) = arena::pair(arena.bytes_mut(), size + to.max(from));
+    (&mut target[to..to + size], &mut source[from..from + size])
 }
 
 /// The team as a bench at one size.

@@ -8,6 +8,9 @@ use model::knee::{self, Edge, LadderPoint};
 use model::probe::CacheLevel;
 use model::{ChaseOrder, Estimate, Latency};
 
+/// Fits the first cache of every processor of the last twenty years.
+const IN_EVERY_L1: u64 = 16 << 10;
+
 /// The curve of random chains on the largest pages measured: base pages blur the
 /// edges, because from L2 on the page walks climb too.
 fn curve(rows: &[LatencyRow]) -> Vec<(u64, &Estimate)> {
@@ -52,14 +55,33 @@ pub(super) fn find(rows: &[LatencyRow], root: &Root) -> Vec<CacheLevel> {
             searches: None,
         })
         .collect();
-    with_edges(levels, &knee::edges(&steps(&curve(rows))))
+    let steps = steps(&curve(rows));
+    with_edges(levels, &knee::edges(&steps), steps.first().map(|step| step.size_bytes))
 }
 
 /// Gives each edge to the level whose claim it fits best; an edge beyond all claims is a cache too.
-fn with_edges(mut levels: Vec<CacheLevel>, edges: &[Edge]) -> Vec<CacheLevel> {
+///
+/// Only sizes that can tell name a level. One that begins above a level's claim, `smallest`, does
+/// not show it. An edge between two sizes far apart can be any cache's in between, and where
+/// nothing is claimed, only a curve that begins in L1 counts from there.
+fn with_edges(
+    mut levels: Vec<CacheLevel>,
+    edges: &[Edge],
+    smallest: Option<u64>,
+) -> Vec<CacheLevel> {
+    let fine: Vec<Edge> = edges.iter().copied().filter(is_fine).collect();
+    let edges = fine.as_slice();
     let claimed = levels.len();
-    let assigned = assign(&levels, edges);
-    for (level, edge) in levels.iter_mut().zip(&assigned) {
+    let is_below = |level: &CacheLevel| {
+        let claim = level.hardware_bytes().or(level.libc_bytes);
+        claim.zip(smallest).is_some_and(|(claim, smallest)| smallest > claim)
+    };
+    let hidden = levels.iter().take_while(|level| is_below(level)).count();
+    if claimed == 0 && smallest.is_some_and(|smallest| smallest > IN_EVERY_L1) {
+        return levels;
+    }
+    let assigned = assign(&levels[hidden..], edges);
+    for (level, edge) in levels[hidden..].iter_mut().zip(&assigned) {
         level.measured = edge.map(|edge| edges[edge]);
     }
     let beyond = assigned.into_iter().flatten().max().map_or(0, |last| last + 1);
@@ -69,6 +91,12 @@ fn with_edges(mut levels: Vec<CacheLevel>, edges: &[Edge]) -> Vec<CacheLevel> {
         ..CacheLevel::default()
     }));
     levels
+}
+
+/// Whether the two sizes of an edge are near enough to say which cache ends between them: one
+/// doubling, since the next cache of every known processor is at least four times as large.
+fn is_fine(edge: &Edge) -> bool {
+    edge.spills_bytes <= 2 * edge.fits_bytes
 }
 
 /// How many edges are given away, how badly they fit, and which one each level has.
@@ -164,7 +192,7 @@ mod tests {
         };
         let found = |kib: &[u64]| -> Vec<Option<u64>> {
             let edges: Vec<Edge> = kib.iter().map(edge).collect();
-            let levels = with_edges(levels.clone(), &edges).into_iter();
+            let levels = with_edges(levels.clone(), &edges, Some(4 << 10)).into_iter();
             levels.map(|level| Some(level.measured?.fits_bytes >> 10)).collect()
         };
         assert_eq!(found(&[48, 896, 28_672]), [Some(48), Some(896), Some(28_672)]);
@@ -177,5 +205,36 @@ mod tests {
         let beyond = found(&[48, 1024, 32_768, 131_072]);
         assert_eq!(beyond, [Some(48), Some(1024), Some(32_768), Some(131_072)]);
         assert_eq!(found(&[]), [None; 3]);
+    }
+
+    /// Seen: "L1 64 KiB to 16 MiB" of 64k,16m,1g; "L1 256 KiB to 512 KiB" of sizes from 64k.
+    #[test]
+    fn sizes_that_cannot_tell_name_no_level() {
+        let claim = |level, kib: u64| CacheLevel {
+            level,
+            sysfs_bytes: Some(kib << 10),
+            ..CacheLevel::default()
+        };
+        let levels = vec![claim(1, 32), claim(2, 1 << 10), claim(3, 32 << 10)];
+        let edge = |fits_kib: u64, spills_kib: u64| Edge {
+            fits_bytes: fits_kib << 10,
+            spills_bytes: spills_kib << 10,
+            below_ns: 1.0,
+            above_ns: 3.0,
+        };
+        let found =
+            |claims: &[CacheLevel], edges: &[Edge], smallest_kib: u64| -> Vec<Option<u64>> {
+                let levels =
+                    with_edges(claims.to_vec(), edges, Some(smallest_kib << 10)).into_iter();
+                levels.map(|level| Some(level.measured?.fits_bytes >> 10)).collect()
+            };
+        let far_apart = [edge(64, 16 << 10), edge(16 << 10, 1 << 20)];
+        assert_eq!(found(&levels, &far_apart, 64), [None; 3]);
+        assert_eq!(found(&levels, &[edge(256, 512)], 64), [None, Some(256), None]);
+        let two = [edge(256, 512), edge(4096, 8192)];
+        assert_eq!(found(&levels, &two, 64), [None, Some(256), Some(4096)]);
+        // Nothing is claimed: the first edge is of L1 only if the curve begins there.
+        assert_eq!(found(&[], &two, 64), []);
+        assert_eq!(found(&[], &two, 4), [Some(256), Some(4096)]);
     }
 }

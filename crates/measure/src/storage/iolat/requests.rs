@@ -5,10 +5,11 @@ use super::{IolatPlan, MOST_FAILURES, MOST_RAW};
 use crate::storage::latency::RequestLatency;
 use crate::storage::order::RequestOrder;
 use crate::storage::target::StorageTarget;
-use crate::storage::{failed_request, fill, per_second, seconds};
+use crate::storage::{failed_request, fill, of_one_run, per_second, seconds};
 use crate::{Budget, Error, ErrorKind, Result};
-use model::Histogram;
 use model::device::BlockDevice;
+use model::estimate::Better;
+use model::{Estimate, Histogram};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use sys::memory::AlignedBuffer;
@@ -31,7 +32,7 @@ pub enum EndReason {
 }
 
 /// The figures of a run of requests.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RequestReport {
     /// Why they ended.
     pub ended: EndReason,
@@ -45,8 +46,8 @@ pub struct RequestReport {
     pub bytes: u64,
     /// Their times.
     pub latency: RequestLatency,
-    /// Requests a second of the time in which one was outstanding.
-    pub requests_per_s: Option<f64>,
+    /// Requests a second of the wall time, pauses included: what was done.
+    pub requests_per_s: Option<Estimate>,
     /// Bytes a second of that time.
     pub bytes_per_s: Option<f64>,
     /// Wall time of everything, pauses included, seconds.
@@ -54,8 +55,41 @@ pub struct RequestReport {
     /// Every single time in order, nanoseconds, if asked for.
     pub raw_ns: Option<Vec<u64>>,
     /// The first failure.
-    #[serde(serialize_with = "crate::storage::as_text")]
+    #[serde(with = "crate::storage::failure_text")]
     pub failure: Option<Error>,
+}
+
+impl RequestReport {
+    /// The requests of several runs.
+    pub(super) fn between_runs(mut runs: Vec<Self>) -> Option<Self> {
+        let latencies: Vec<&RequestLatency> = runs.iter().map(|run| &run.latency).collect();
+        let latency = RequestLatency::between_runs(&latencies);
+        let rates = runs.iter().filter_map(|run| run.requests_per_s.as_ref());
+        let requests_per_s = Estimate::between_runs(rates, Better::Higher);
+        let sum = |count: fn(&Self) -> u64| runs.iter().map(count).sum::<u64>();
+        let (requests, failed, bytes) =
+            (sum(|run| run.requests), sum(|run| run.failed), sum(|run| run.bytes));
+        let wall_s = runs.iter().map(|run| run.wall_s).sum();
+        let first_ns = runs.iter().flat_map(|run| run.first_ns.iter().copied()).collect();
+        let is = |reason| runs.iter().any(|run| run.ended == reason);
+        let ended = [EndReason::Failure, EndReason::Interrupted].into_iter().find(|why| is(*why));
+        let failure = runs.iter_mut().find_map(|run| run.failure.take());
+        let first = runs.into_iter().next()?;
+        let request_bytes = bytes as f64 / requests.max(1) as f64;
+        Some(Self {
+            ended: ended.unwrap_or(first.ended),
+            bytes_per_s: requests_per_s.as_ref().map(|rate| rate.median * request_bytes),
+            latency,
+            requests_per_s,
+            requests,
+            failed,
+            bytes,
+            wall_s,
+            first_ns,
+            failure,
+            ..first
+        })
+    }
 }
 
 /// One request at a time on any device.
@@ -180,7 +214,6 @@ fn sleep_until(start: Instant, due: Duration, budget: &Budget) -> bool {
 /// What has been seen so far; everything is allocated before the first request.
 struct Seen {
     histogram: Histogram,
-    busy_ns: u64,
     first_ns: Vec<u64>,
     raw_ns: Option<Vec<u64>>,
     failed: u64,
@@ -192,7 +225,6 @@ impl Seen {
         let room = |count: u64| usize::try_from(count).unwrap_or(MOST_RAW).min(MOST_RAW);
         Self {
             histogram: Histogram::new(),
-            busy_ns: 0,
             first_ns: Vec::with_capacity(room(plan.warmup)),
             raw_ns: (plan.raw).then(|| Vec::with_capacity(room(plan.count.unwrap_or(u64::MAX)))),
             failed: 0,
@@ -205,7 +237,6 @@ impl Seen {
             Ok(time_ns) if warmup => self.first_ns.push(time_ns),
             Ok(time_ns) => {
                 self.histogram.add(time_ns);
-                self.busy_ns += time_ns;
                 if let Some(raw) = self.raw_ns.as_mut().filter(|raw| raw.len() < MOST_RAW) {
                     raw.push(time_ns);
                 }
@@ -220,6 +251,10 @@ impl Seen {
     fn into_requests(self, ended: EndReason, wall: Duration, plan: &IolatPlan) -> RequestReport {
         let requests = self.histogram.len();
         let bytes = requests * plan.request.0;
+        let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
+        // The first requests took their part of the time.
+        let made_per_s = per_second(requests + self.first_ns.len() as u64, wall_ns);
+        let requests_per_s = made_per_s.filter(|_| requests > 0);
         RequestReport {
             ended,
             first_ns: self.first_ns,
@@ -227,9 +262,9 @@ impl Seen {
             failed: self.failed,
             bytes,
             latency: RequestLatency::from(&self.histogram),
-            requests_per_s: per_second(requests, self.busy_ns),
-            bytes_per_s: per_second(bytes, self.busy_ns),
-            wall_s: seconds(u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX)),
+            requests_per_s: requests_per_s.and_then(|rate| of_one_run(rate, Better::Higher)),
+            bytes_per_s: requests_per_s.map(|rate| rate * plan.request.0 as f64),
+            wall_s: seconds(wall_ns),
             raw_ns: self.raw_ns,
             failure: self.failure,
         }

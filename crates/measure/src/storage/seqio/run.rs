@@ -5,11 +5,12 @@ use super::{PhaseName, SeqPhase};
 use crate::storage::served::{Direction, ServedBy, ServedWatch};
 use crate::storage::stream::{Stream, TransferMode};
 use crate::storage::target::StorageTarget;
-use crate::storage::{cpu_ns, cpu_ns_since, failed, per_second, seconds};
+use crate::storage::{cpu_ns, cpu_ns_since, failed, of_one_run, per_second, seconds};
 use crate::{Budget, Result};
 use machine::Root;
 use model::Bytes;
 use model::bytes::MIB;
+use model::estimate::Better;
 
 /// How much is made durable between looks at the budget.
 const SYNC_STEP: u64 = 32 * MIB;
@@ -92,6 +93,7 @@ impl Run<'_> {
             bytes: moved.bytes,
             wall_s: seconds(moved.wall_ns),
             bytes_per_s: moved.bytes_per_s(),
+            rate: moved.bytes_per_s().and_then(|rate| of_one_run(rate, Better::Higher)),
             series: moved.series,
             served,
             cpu_s: moved.cpu_ns.map(seconds),
@@ -134,11 +136,13 @@ impl Run<'_> {
             served.reason = "nothing was left in the page cache to write".to_owned();
         }
         let bytes = dirty.unwrap_or(done).min(done);
+        let bytes_per_s = per_second(bytes, wall_ns).filter(|_| bytes > 0);
         self.phases.push(SeqPhase {
             name: PhaseName::Sync,
             bytes,
             wall_s: seconds(wall_ns),
-            bytes_per_s: per_second(bytes, wall_ns).filter(|_| bytes > 0),
+            bytes_per_s,
+            rate: bytes_per_s.and_then(|rate| of_one_run(rate, Better::Higher)),
             series: Vec::new(),
             served,
             cpu_s: cpu_ns_since(cpu_before).map(seconds),

@@ -59,7 +59,7 @@ impl SurveyPlan {
                 sizes,
                 pages,
                 orders: vec![ChaseOrder::Random],
-                schedule: Schedule { trial_ns: 1_500_000, rounds },
+                schedule: Schedule { trial_ns: 1_500_000, rounds, ..Schedule::default() },
                 budget,
                 cpu: None,
             };
@@ -84,7 +84,7 @@ impl SurveyPlan {
             // Enough trials for error bars: one size is cheap.
             translation: curve(vec![ram_bytes], both, 21, pick(5_000, 2_000)),
             levels_pass: pick(5_000, 1_300),
-            schedule: Schedule { trial_ns: 1_000_000, rounds: 40 },
+            schedule: Schedule { trial_ns: 1_000_000, rounds: 40, ..Schedule::default() },
             device: pick(9_000, 2_500),
             written_bytes: if quick { 512 << 20 } else { 1 << 30 },
             ram_disk: pick(2_000, 700),

@@ -9,7 +9,7 @@ use measure::memory::PagesGranted;
 use measure::memory::levels::{BestRate, LevelReport};
 use model::bytes::three_digits;
 use model::probe::{CacheLevel, DeviceReport, RamDiskReport, SwapArea};
-use model::{Bytes, Grade, Latency, Tier, TierKind};
+use model::{Bytes, Covers, Grade, Latency, Tier, TierKind};
 
 /// The tier's name of memory that was never touched; findings refer to it.
 pub const NEW_MEMORY: &str = "RAM, new";
@@ -146,6 +146,7 @@ fn new_memory(seen: &SurveyResults) -> Option<Tier> {
         high: None,
         trials: first.touches as u32,
         discarded: 0,
+        covers: Covers::WithinRun,
     });
     let huge = report.find(TouchMethod::Transparent, TouchPhase::First).map(|huge| {
         let each = huge.p50_ns.map(model::duration::show_ns).unwrap_or_default();

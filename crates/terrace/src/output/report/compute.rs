@@ -1,7 +1,7 @@
 //! The page and the row of `measure compute`: the time of a step, and of as many as the
 //! article of 2001 made, beside its figures.
 
-use super::{PageText, Report, interrupted, trials_note};
+use super::{PageText, Report, runs_note, stopped, trials_note};
 use crate::output::csv::Sheet;
 use crate::output::figure::{plus_minus, precise_time};
 use measure::compute::ComputeReport;
@@ -22,6 +22,7 @@ impl Report for ComputeReport {
         ));
         let of_2001 = self.seconds_2001.map(|s| format!("{s:.3}")).join(", ");
         out.sentence(&format!("In 2001, at 648 MHz: {of_2001} s for 100000000 steps"));
+        runs_note(out, &self.runs);
         trials_note(out, &self.tally);
     }
 
@@ -34,6 +35,6 @@ impl Report for ComputeReport {
     }
 
     fn shortfall(&self) -> Option<String> {
-        interrupted(self.interrupted)
+        stopped(self.interrupted, &self.runs)
     }
 }

@@ -1,9 +1,11 @@
 //! The page and the rows of `measure faults`: each way and phase, the histogram of the
 //! first touch of small pages, and the second mode where there is one.
 
-use super::{PageText, Report, control_note, histogram, interrupted, left_out_note, trials_note};
+use super::{
+    PageText, Report, control_note, histogram, left_out_note, runs_note, stopped, trials_note,
+};
 use crate::output::csv::Sheet;
-use crate::output::figure::{or_absent, percent, precise_rate, precise_time};
+use crate::output::figure::{or_absent, percent, plus_minus, precise_rate, precise_time};
 use crate::output::table::Table;
 use measure::faults::{FaultReport, FaultSeries, TouchMethod, TouchPhase};
 use model::Bytes;
@@ -27,6 +29,7 @@ impl Report for FaultReport {
             format!("not more than a quarter of what is available was touched (limit: {limit})")
         }));
         control_note(out, &self.control_step_ns);
+        runs_note(out, &self.runs);
         trials_note(out, &self.tally);
         left_out_note(out, &self.left_out);
     }
@@ -42,6 +45,10 @@ impl Report for FaultReport {
             .column("huge_bytes", |series| series.huge_bytes)
             .column("bytes_per_s", |series| series.bytes_per_s)
             .column("p50_ns", |series| series.p50_ns)
+            .column("p50_low_ns", |series| series.touch_ns.as_ref().and_then(|touch| touch.low))
+            .column("p50_high_ns", |series| series.touch_ns.as_ref().and_then(|touch| touch.high))
+            .column("covers", |series| series.touch_ns.as_ref().map(|touch| touch.covers.name()))
+            .column("runs", |series| series.touch_ns.as_ref().map(|touch| touch.runs))
             .column("p90_ns", |series| series.p90_ns)
             .column("p99_ns", |series| series.p99_ns)
             .column("max_ns", |series| series.max_ns)
@@ -53,7 +60,7 @@ impl Report for FaultReport {
     }
 
     fn shortfall(&self) -> Option<String> {
-        interrupted(self.interrupted)
+        stopped(self.interrupted, &self.runs)
     }
 }
 
@@ -63,6 +70,7 @@ fn table(report: &FaultReport) -> Table<&FaultSeries> {
         .words("when", 0, |series| when(series.phase, report.waited_s))
         .numbers("touch", 4, |series| Bytes(series.touch_bytes).to_string())
         .numbers("p50", 0, |series| precise_time(series.p50_ns))
+        .numbers("+-", 0, |series| or_absent(series.touch_ns.as_ref(), plus_minus))
         .numbers("p90", 3, |series| precise_time(series.p90_ns))
         .numbers("p99", 1, |series| precise_time(series.p99_ns))
         .numbers("max", 2, |series| precise_time(series.max_ns))

@@ -1,19 +1,22 @@
-//! The page and the row of `measure iolat`: ioping's closing lines, then percentiles,
-//! who served the requests, and the histogram.
+//! The page and the rows of `measure iolat`: the pace first, since it decides; ioping's closing
+//! lines and percentiles of each pace, who served the requests, and the histograms.
 
-use super::{PageText, Report, histogram, interrupted};
+use super::{PageText, Report, histogram, runs_note, stopped};
 use crate::output::csv::Sheet;
-use crate::output::figure::{self, Digits, precise_rate, precise_time};
+use crate::output::figure::{self, Digits, or_absent, percent, precise_rate, precise_time};
 use crate::output::json::word;
 use measure::storage::iolat::EndReason;
 use measure::storage::latency::RequestLatency;
-use measure::storage::{IolatReport, Served, ServedBy, TargetFacts, TargetKind};
-use model::Bytes;
-use model::error_chain;
+use measure::storage::{PaceReport, PacesReport, Served, ServedBy, TargetFacts};
+use model::{Bytes, Estimate, error_chain};
 use serde::Serialize;
 
 /// Warm-up requests on the page; the JSON has all of them.
 const SHOWN_WARM_UP: usize = 4;
+
+/// A pace that answers this many times slower than back to back is said to. Picked: runs of one
+/// pace differ by less.
+const SLOWER: f64 = 1.5;
 
 /// Requests one at a time, and who served them.
 #[derive(Debug, Serialize)]
@@ -22,70 +25,108 @@ pub struct IolatResult {
     #[serde(skip)]
     pub quiet: bool,
     #[serde(flatten)]
-    pub report: IolatReport,
+    pub report: PacesReport,
 }
 
 impl Report for IolatResult {
     const COMMAND: &'static str = "measure iolat";
-    const SCHEMA: &'static str = "terrace.measure.iolat/1";
+    const SCHEMA: &'static str = "terrace.measure.iolat/2";
 
     fn write_page(&self, out: &mut PageText) {
         let report = &self.report;
-        let requests = &report.requests;
+        let paces: Vec<String> = report.paces.iter().map(pace).collect();
         out.heading(&format!(
-            "terrace measure iolat: {} of {}, {}, {}",
+            "terrace measure iolat: {}: {} of {}, {}, {}",
+            paces.join(", then "),
             operation(report.write),
             Bytes(report.request_bytes),
             word(&report.access),
             place(&report.target),
         ));
-        out.sentence(&rates(
-            requests.requests,
-            report.region_bytes,
-            requests.wall_s,
-            requests.requests_per_s.zip(requests.bytes_per_s),
-        ));
-        latency_lines(out, &requests.latency);
+        for of_pace in &report.paces {
+            let requests = &of_pace.requests;
+            let rates = rates(
+                requests.requests,
+                report.region_bytes,
+                requests.wall_s,
+                requests.requests_per_s.as_ref().zip(requests.bytes_per_s),
+            );
+            out.sentence(&format!("{}: {rates}", pace(of_pace)));
+            latency_lines(out, &requests.latency);
+        }
+        out.sentences(asleep(&report.paces));
         out.sentence(&served(&report.served));
-        out.notes(warm_up(&requests.first_ns));
+        runs_note(out, &report.runs);
+        let first_ns = report.paces.iter().flat_map(|pace| &pace.requests.first_ns);
+        out.notes(warm_up(first_ns.copied()));
         out.notes(&report.notes);
         if !self.quiet {
-            out.lines(|page| histogram(page, &requests.latency.bars));
+            for of_pace in &report.paces {
+                if report.paces.len() > 1 {
+                    out.sentence(&format!("{}:", pace(of_pace)));
+                }
+                out.lines(|page| histogram(page, &of_pace.requests.latency.bars));
+            }
         }
     }
 
     fn csv(&self) -> Option<String> {
-        let sheet = Sheet::of(std::slice::from_ref(&self.report))
-            .column("path", |report| report.target.path.display().to_string())
-            .column("access", |report| word(&report.access))
-            .column("operation", |report| operation(report.write))
-            .column("request_bytes", |report| report.request_bytes)
-            .column("region_bytes", |report| report.region_bytes)
-            .column("requests", |report| report.requests.requests)
-            .column("failed", |report| report.requests.failed)
-            .column("bytes", |report| report.requests.bytes)
-            .column("wall_s", |report| report.requests.wall_s)
-            .column("requests_per_s", |report| report.requests.requests_per_s)
-            .column("bytes_per_s", |report| report.requests.bytes_per_s)
-            .latency(|report| &report.requests.latency)
-            .column("served_by", |report| word(&report.served.by));
+        let report = &self.report;
+        let sheet = Sheet::of(&report.paces)
+            .column("path", |_| report.target.path.display().to_string())
+            .column("access", |_| word(&report.access))
+            .column("operation", |_| operation(report.write))
+            .column("request_bytes", |_| report.request_bytes)
+            .column("region_bytes", |_| report.region_bytes)
+            .column("interval_s", |pace| pace.interval_s)
+            .column("requests", |pace| pace.requests.requests)
+            .column("failed", |pace| pace.requests.failed)
+            .column("bytes", |pace| pace.requests.bytes)
+            .column("wall_s", |pace| pace.requests.wall_s)
+            .rate("requests_per_s", |pace| pace.requests.requests_per_s.as_ref())
+            .column("bytes_per_s", |pace| pace.requests.bytes_per_s)
+            .latency(|pace| &pace.requests.latency)
+            .column("runs", |_| report.runs.counted)
+            .column("served_by", |_| word(&report.served.by));
         Some(sheet.render())
     }
 
     fn shortfall(&self) -> Option<String> {
-        let failure = self.report.requests.failure.as_ref();
-        let failed = failure.map(|error| {
-            format!("{} requests failed: {}", self.report.requests.failed, error_chain(error))
+        let failed = self.report.paces.iter().find_map(|pace| {
+            let failure = pace.requests.failure.as_ref()?;
+            let many = pace.requests.failed;
+            Some(format!("{many} requests failed: {}", error_chain(failure)))
         });
-        failed.or_else(|| interrupted(self.report.requests.ended == EndReason::Interrupted))
+        let is_interrupted =
+            self.report.paces.iter().any(|pace| pace.requests.ended == EndReason::Interrupted);
+        failed.or_else(|| stopped(is_interrupted, &self.report.runs))
     }
 
     fn written_bytes(&self) -> u64 {
-        let report = &self.report;
-        let is_filled = report.target.kind == TargetKind::Directory;
-        let filled_bytes = if is_filled { report.region_bytes } else { 0 };
-        filled_bytes + if report.write { report.requests.bytes } else { 0 }
+        self.report.written_bytes
     }
+}
+
+/// `back to back`, `one request each 10 ms`.
+fn pace(of: &PaceReport) -> String {
+    match of.interval_s {
+        0.0 => "back to back".to_owned(),
+        interval_s => format!("one request each {}", precise_time(interval_s * 1e9)),
+    }
+}
+
+/// Says that paced requests take longer, where they do.
+fn asleep(paces: &[PaceReport]) -> Option<String> {
+    let [first, .., last] = paces else { return None };
+    let times = last.requests.latency.p50_ns? / first.requests.latency.p50_ns?;
+    (first.interval_s == 0.0 && times > SLOWER).then(|| {
+        format!(
+            "{} takes {} times as long as back to back: what falls asleep in between (processor, \
+             device, host) must wake up first",
+            pace(last),
+            figure::number(times, Digits::Two),
+        )
+    })
 }
 
 /// The closing line of ioping, and the percentiles that it lacks.
@@ -93,18 +134,21 @@ pub(super) fn latency_lines(out: &mut PageText, latency: &RequestLatency) {
     let it = latency;
     let moments = [it.min_ns, it.mean_ns, it.max_ns, it.deviation_ns];
     let percentiles = [it.p50_ns, it.p90_ns, it.p99_ns, it.p99_9_ns];
-    for (names, times) in [("min/avg/max/mdev", moments), ("p50/p90/p99/p99.9", percentiles)] {
-        out.sentence(&format!("{names} = {}", times.map(precise_time).join(" / ")));
-    }
+    let error = or_absent(it.relative_error(), percent);
+    out.sentence(&format!("min/avg/max/mdev = {}", moments.map(precise_time).join(" / ")));
+    out.sentence(&format!(
+        "p50/p90/p99/p99.9 = {}, p50 +- {error}",
+        percentiles.map(precise_time).join(" / ")
+    ));
 }
 
-/// `1000 requests over 64 MiB in 10 s, 98 a second, 402 kB/s`; `per_s` are requests and
+/// `1000 requests over 64 MiB in 10 s, 98 a second (+- 2 %), 402 kB/s`; `per_s` are requests and
 /// bytes.
 pub(super) fn rates(
     requests: u64,
     region_bytes: u64,
     wall_s: f64,
-    per_s: Option<(f64, f64)>,
+    per_s: Option<(&Estimate, f64)>,
 ) -> String {
     let counted = format!(
         "{requests} requests over {} in {}",
@@ -113,8 +157,12 @@ pub(super) fn rates(
     );
     match per_s {
         Some((requests_per_s, bytes_per_s)) => format!(
-            "{counted}, {} a second, {}",
-            figure::number(requests_per_s, Digits::Three),
+            "{counted}, {} a second{}, {}",
+            figure::number(requests_per_s.median, Digits::Three),
+            requests_per_s
+                .relative_error()
+                .map(|error| format!(" (+- {})", percent(error)))
+                .unwrap_or_default(),
             precise_rate(bytes_per_s)
         ),
         None => counted,
@@ -122,8 +170,8 @@ pub(super) fn rates(
 }
 
 /// The first requests, which are in none of the other figures.
-fn warm_up(first_ns: &[u64]) -> Option<String> {
-    let times = first_ns.iter().take(SHOWN_WARM_UP).map(|&ns| precise_time(ns as f64));
+fn warm_up(first_ns: impl Iterator<Item = u64>) -> Option<String> {
+    let times = first_ns.take(SHOWN_WARM_UP).map(|ns| precise_time(ns as f64));
     let first: Vec<String> = times.collect();
     (!first.is_empty()).then(|| format!("not counted, to warm up: {}", first.join(", ")))
 }

@@ -1,10 +1,12 @@
 //! The page and the rows of `measure memcpy`.
 //!
-//! Several sizes make a matrix of medians, methods by sizes; one size has room for the
-//! best, the interval and the trials. Below: which method wins where, and what the C
-//! library leaves on the table.
+//! Several sizes make a matrix of medians, methods by sizes, with the widest of their intervals;
+//! one size has room for the best, the interval and the trials. Below: which method wins where, and
+//! what the C library leaves on the table.
 
-use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
+use super::{
+    PageText, Report, control_note, left_out_note, pages_note, runs_note, stopped, trials_note,
+};
 use crate::output::csv::Sheet;
 use crate::output::figure::{or_absent, percent, plus_minus, precise_rate};
 use crate::output::style::Tone;
@@ -31,6 +33,7 @@ impl Report for CopyReport {
         out.sentences(self.winners.iter().map(|winner| won(winner, self)));
         out.notes(noisy(&self.rows));
         control_note(out, &self.control_step_ns);
+        runs_note(out, &self.runs);
         trials_note(out, &self.tally);
         pages_note(out, &self.pages);
         left_out_note(out, &self.left_out);
@@ -54,7 +57,7 @@ impl Report for CopyReport {
             let why = row.noisy.as_ref().filter(|why| why.starts_with("failed"))?;
             Some(format!("{} at {}: {why}", row.method, Bytes(row.size_bytes)))
         });
-        interrupted(self.interrupted).or(failed)
+        stopped(self.interrupted, &self.runs).or(failed)
     }
 }
 
@@ -104,6 +107,11 @@ fn matrix<'r>(operation: &str, rows: &[&'r CopyRow], sizes: &[u64]) -> Table<&'r
             Cell::toned(precise_rate(median), if noisy { Tone::Warn } else { Tone::Plain })
         });
     }
+    let widest = |method: &str| {
+        let rates = sizes.iter().filter_map(|&size| of(method, size)?.bytes_per_s.as_ref());
+        or_absent(rates.filter_map(Estimate::relative_error).reduce(f64::max), percent)
+    };
+    table = table.numbers("+- at most", 0, widest);
     let largest = sizes.last().copied().unwrap_or(0);
     table.numbers(&format!("bus traffic at {}", Bytes(largest)), u8::MAX, |method| {
         precise_rate(of(method, largest).and_then(|row| row.bus_bytes_per_s))
@@ -122,7 +130,7 @@ fn detail<'r>(operation: &str, rows: &[&'r CopyRow]) -> Table<&'r CopyRow> {
         .words(operation, 0, |row| row.method.as_str())
         .numbers("median", 0, |row| toned(row, |rate| rate.median))
         .numbers("best", 1, |row| toned(row, |rate| rate.best))
-        .numbers("+-", 2, |row| of(row, plus_minus))
+        .numbers("+-", 0, |row| of(row, plus_minus))
         .numbers("spread", 5, |row| of(row, |rate| or_absent(rate.spread, percent)))
         .numbers("trials", 3, |row| of(row, |rate| rate.trials.to_string()))
         .numbers("discarded", 4, |row| of(row, |rate| rate.discarded.to_string()))

@@ -3,7 +3,9 @@
 //! Sizes by kind of page and order; then the caches as found and as claimed, and main
 //! memory split into the memory and the page walk.
 
-use super::{PageText, Report, control_note, interrupted, left_out_note, pages_note, trials_note};
+use super::{
+    PageText, Report, control_note, left_out_note, pages_note, runs_note, stopped, trials_note,
+};
 use crate::output::csv::Sheet;
 use crate::output::figure::{or_absent, percent, precise_time};
 use crate::output::style::Tone;
@@ -26,9 +28,11 @@ impl Report for LatencyReport {
         if !self.caches.is_empty() {
             out.table(&caches(self), 1);
         }
+        out.notes(too_coarse(self));
         out.sentences(self.translation.as_ref().map(walk));
         out.note(&format!("not to be seen: {}", self.unseen));
         control_note(out, &self.control_step_ns);
+        runs_note(out, &self.runs);
         trials_note(out, &self.tally);
         pages_note(out, &self.pages);
         left_out_note(out, &self.left_out);
@@ -45,7 +49,7 @@ impl Report for LatencyReport {
     }
 
     fn shortfall(&self) -> Option<String> {
-        interrupted(self.interrupted)
+        stopped(self.interrupted, &self.runs)
     }
 }
 
@@ -76,26 +80,46 @@ fn curves(report: &LatencyReport) -> Table<u64> {
         };
         table = table.numbers(&format!("{} {}", pages.name(), order.name()), 0, cell);
     }
-    table
+    table.numbers("+- at most", 0, |size| {
+        let loads = report.rows.iter().filter(|row| row.size_bytes == size);
+        let errors = loads.filter_map(|row| row.load_ns.as_ref()?.relative_error());
+        or_absent(errors.reduce(f64::max), percent)
+    })
 }
 
 fn caches(report: &LatencyReport) -> Table<&CacheLevel> {
+    let smallest = report.rows.iter().map(|row| row.size_bytes).min().unwrap_or(0);
     let size = |bytes: Option<u64>| or_absent(bytes, |bytes| Bytes(bytes).to_string());
     Table::of(&report.caches)
         .words("cache", 0, |cache| format!("L{}", cache.level))
-        .numbers("found", 0, found)
+        .numbers("found", 0, |cache| found(cache, smallest))
         .numbers("load", 0, |cache| precise_time(cache.measured.map(|edge| edge.below_ns)))
         .numbers("sysfs", 1, |cache| size(cache.sysfs_bytes))
         .numbers("CPUID", 1, |cache| size(cache.cpuid_bytes))
         .numbers("libc", 1, |cache| size(cache.libc_bytes))
 }
 
-/// The two sizes that the edge lies between.
-fn found(cache: &CacheLevel) -> String {
+/// The two sizes that the edge is between.
+fn found(cache: &CacheLevel, smallest: u64) -> String {
+    let claim = cache.hardware_bytes().or(cache.libc_bytes);
     match &cache.measured {
         Some(edge) => format!("{} to {}", Bytes(edge.fits_bytes), Bytes(edge.spills_bytes)),
+        None if claim.is_some_and(|claim| claim < smallest) => "below all sizes".to_owned(),
         None => "no edge".to_owned(),
     }
+}
+
+/// What would name the caches, where the sizes cannot.
+fn too_coarse(report: &LatencyReport) -> Option<String> {
+    let has_edge = report.caches.iter().any(|cache| cache.measured.is_some());
+    let mut sizes: Vec<u64> = report.rows.iter().map(|row| row.size_bytes).collect();
+    sizes.sort_unstable();
+    let is_coarse = sizes.windows(2).any(|pair| pair[1] > 2 * pair[0]);
+    (!has_edge && is_coarse && sizes.len() > 1).then(|| {
+        "an edge between sizes more than a doubling apart is of no known level; without --size \
+         the steps are small enough"
+            .to_owned()
+    })
 }
 
 fn walk(split: &Translation) -> String {

@@ -2,17 +2,18 @@
 //! the processor time of a request, who served them, and the histogram.
 
 use super::iolat::{latency_lines, place, rates, served};
-use super::{PageText, Report, histogram, interrupted};
+use super::{PageText, Report, histogram, interrupted, runs_note};
 use crate::output::csv::Sheet;
 use crate::output::figure;
 use crate::output::json::word;
-use measure::storage::{RandomReport, Served, TargetFacts, TargetKind};
+use measure::runs::{Repeatable, Runs};
+use measure::storage::{RandomReport, Served, TargetFacts};
 use model::Bytes;
 use model::error_chain;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Random reads with several requests in flight, and who served them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct RandomResult {
     /// `-q`: a page without the histogram.
     #[serde(skip)]
@@ -22,12 +23,28 @@ pub struct RandomResult {
     pub region_bytes: u64,
     pub random: RandomReport,
     pub served: Served,
+    /// Bytes written to files, all of them removed again.
+    pub written_bytes: u64,
+    /// How many runs of the probe are in it.
+    pub runs: Runs,
     pub notes: Vec<String>,
+}
+
+impl Repeatable for RandomResult {
+    fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
+        let written_bytes = reports.iter().map(|report| report.written_bytes).sum();
+        let served = Served::of_runs(reports.iter().map(|report| &report.served));
+        let first = reports.remove(0);
+        let others = reports.into_iter().map(|report| report.random);
+        let random = RandomReport::between_runs(first.random, others);
+        let served = served.unwrap_or(first.served);
+        Self { random, served, written_bytes, runs, ..first }
+    }
 }
 
 impl Report for RandomResult {
     const COMMAND: &'static str = "measure iolat";
-    const SCHEMA: &'static str = "terrace.measure.iolat/1";
+    const SCHEMA: &'static str = "terrace.measure.iolat/2";
 
     fn write_page(&self, out: &mut PageText) {
         let random = &self.random;
@@ -41,7 +58,7 @@ impl Report for RandomResult {
             random.requests,
             self.region_bytes,
             random.wall_s,
-            random.requests_per_s.zip(random.bytes_per_s),
+            random.requests_per_s.as_ref().zip(random.bytes_per_s),
         ));
         latency_lines(out, &random.latency);
         out.sentences(
@@ -51,6 +68,7 @@ impl Report for RandomResult {
         );
         out.sentence(&served(&self.served));
         out.notes(&self.notes);
+        runs_note(out, &self.runs);
         if !self.quiet {
             out.lines(|page| histogram(page, &random.latency.bars));
         }
@@ -64,7 +82,7 @@ impl Report for RandomResult {
             .column("region_bytes", |report| report.region_bytes)
             .column("requests", |report| report.random.requests)
             .column("wall_s", |report| report.random.wall_s)
-            .column("requests_per_s", |report| report.random.requests_per_s)
+            .rate("requests_per_s", |report| report.random.requests_per_s.as_ref())
             .column("bytes_per_s", |report| report.random.bytes_per_s)
             .latency(|report| &report.random.latency)
             .column("cpu_ns_per_request", |report| report.random.cpu_ns_per_request)
@@ -80,9 +98,6 @@ impl Report for RandomResult {
     }
 
     fn written_bytes(&self) -> u64 {
-        match self.target.kind {
-            TargetKind::Directory => self.region_bytes,
-            TargetKind::File | TargetKind::BlockDevice => 0,
-        }
+        self.written_bytes
     }
 }

@@ -2,12 +2,12 @@
 //! The rate over time is in the JSON; here only its slowest stretch.
 
 use super::iolat::place;
-use super::{PageText, Report, interrupted};
+use super::{PageText, Report, runs_note, stopped};
 use crate::output::csv::Sheet;
-use crate::output::figure::{or_absent, precise_rate, precise_time};
+use crate::output::figure::{or_absent, plus_minus, precise_rate, precise_time};
 use crate::output::json::word;
 use crate::output::table::Table;
-use measure::storage::{PhaseName, SeqPhase, SeqReport};
+use measure::storage::{SeqPhase, SeqReport};
 use model::Bytes;
 use model::error_chain;
 
@@ -28,10 +28,14 @@ impl Report for SeqReport {
             place(&self.target),
         ));
         out.table(&table(&self.phases), 1);
-        out.sentences(
-            self.durable_bytes_per_s
-                .map(|rate| format!("durable, write and sync together: {}", precise_rate(rate))),
-        );
+        out.sentences(self.durable_rate.as_ref().map(|rate| {
+            let (shown, error) = (precise_rate(rate.median), plus_minus(rate));
+            format!("durable, write and sync together: {shown}, +- {error}")
+        }));
+        match self.runs.asked {
+            1 => out.note("one transfer has no interval: without --quick it is repeated"),
+            _ => runs_note(out, &self.runs),
+        }
         out.notes(
             self.phases.iter().map(|phase| format!("{}: {}", name(phase), phase.served.reason)),
         );
@@ -47,13 +51,15 @@ impl Report for SeqReport {
             .column("depth", |_| self.depth)
             .column("bytes", |phase| phase.bytes)
             .column("wall_s", |phase| phase.wall_s)
-            .column("bytes_per_s", |phase| phase.bytes_per_s)
+            .rate("bytes_per_s", |phase| phase.rate.as_ref())
             .column("slowest_bytes_per_s", slowest)
             .column("cpu_s", |phase| phase.cpu_s)
             .column("complete", |phase| phase.complete)
             .column("cached_before_bytes", |phase| phase.cached_before_bytes)
             .column("verified_bytes", |phase| phase.verified_bytes)
-            .column("served_by", |phase| word(&phase.served.by));
+            .column("served_by", |phase| word(&phase.served.by))
+            .column("covers", |phase| phase.rate.as_ref().map(|rate| rate.covers.name()))
+            .column("runs", |phase| phase.rate.as_ref().map(|rate| rate.runs));
         Some(sheet.render())
     }
 
@@ -61,12 +67,11 @@ impl Report for SeqReport {
         self.failure
             .as_ref()
             .map(|error| error_chain(error))
-            .or_else(|| interrupted(self.interrupted))
+            .or_else(|| stopped(self.interrupted, &self.runs))
     }
 
     fn written_bytes(&self) -> u64 {
-        let written = self.phases.iter().filter(|phase| phase.name == PhaseName::Write);
-        written.map(|phase| phase.bytes).sum()
+        self.written_bytes
     }
 }
 
@@ -75,6 +80,7 @@ fn table(phases: &[SeqPhase]) -> Table<&SeqPhase> {
     Table::of(phases)
         .words("phase", 0, name)
         .numbers("rate", 0, |phase| precise_rate(phase.bytes_per_s))
+        .numbers("+-", 0, |phase| or_absent(phase.rate.as_ref(), plus_minus))
         .numbers("slowest 0.1 s", 3, |phase| precise_rate(slowest(phase)))
         .numbers("bytes", 1, |phase| Bytes(phase.bytes).to_string())
         .numbers("time", 1, |phase| time(phase.wall_s))
