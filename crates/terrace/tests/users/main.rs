@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod day;
+mod engineer;
 mod sre;
 #[path = "../support/mod.rs"]
 mod support;
