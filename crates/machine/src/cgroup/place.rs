@@ -144,14 +144,18 @@ pub fn locate(mounts: &[Mount], membership: &str, controller: Controller) -> Opt
         let has = |mount: &&Mount| {
             mount.fs_type == "cgroup" && mount.super_options.split(',').any(|option| option == name)
         };
-        place(mounts.iter().filter(has).collect(), Path::new(group), CgroupVersion::V1)
+        let hierarchy: Vec<&Mount> = mounts.iter().filter(has).collect();
+        Some((hierarchy, Path::new(group))).filter(|(hierarchy, _)| !hierarchy.is_empty())
     };
     let v2 = || {
         let group = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
         let has = |mount: &&Mount| mount.fs_type == "cgroup2";
         place(mounts.iter().filter(has).collect(), Path::new(group), CgroupVersion::V2)
     };
-    v1().or_else(v2)
+    match v1() {
+        Some((hierarchy, group)) => place(hierarchy, group, CgroupVersion::V1),
+        None => v2(),
+    }
 }
 
 /// The group in "4:memory:/a/b" or "1:cpu,cpuacct:/a:b".
@@ -163,8 +167,12 @@ fn v1_group<'a>(membership: &'a str, controller: &str) -> Option<&'a str> {
     })
 }
 
-/// The group's place under the first mount that shows it, else at the root of the first mount.
-fn place(candidates: Vec<&Mount>, group: &Path, version: CgroupVersion) -> Option<GroupPlace> {
+/// The group's place under the first mount that shows it, else at the root of the first mount. A
+/// mount that begins above this control group namespace shows the group by a name that cannot be
+/// known in here, and at its root a group of others.
+fn place(mounts: Vec<&Mount>, group: &Path, version: CgroupVersion) -> Option<GroupPlace> {
+    let is_above = |mount: &Mount| mount.root.starts_with("/..");
+    let candidates: Vec<&Mount> = mounts.into_iter().filter(|mount| !is_above(mount)).collect();
     let below = |mount: &&Mount| {
         let group = group.strip_prefix(&mount.root).ok()?;
         // "/../other" is a group outside of this namespace: it cannot be seen.

@@ -53,6 +53,20 @@ fn a_group_outside_of_the_namespace_is_not_followed() {
     assert_eq!(found, ["/sys/fs/cgroup/"]);
 }
 
+/// As `unshare --cgroup` leaves it: the root of the mount is a group of others, whose limits are
+/// not those of this process, and version 2 has not the controller either.
+#[test]
+fn a_mount_from_above_the_namespace_does_not_show_the_own_group() {
+    let mount = "52 48 0:32 /../.. /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+    let both = format!("{mount}{V2}");
+    for mounts in [mount, &both] {
+        assert_eq!(directories(mounts, "4:memory:/\n0::/\n", Controller::Memory), None);
+    }
+    let whole = V1.replace("/memory rw", "/own rw");
+    let found = directories(&format!("{mount}{whole}"), "4:memory:/\n", Controller::Memory);
+    assert_eq!(found.unwrap(), ["/sys/fs/cgroup/own/"]);
+}
+
 #[test]
 fn no_groups_is_none() {
     assert_eq!(directories("", "4:memory:/a\n", Controller::Memory), None);

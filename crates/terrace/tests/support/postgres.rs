@@ -81,11 +81,18 @@ impl PostgresServer {
         Load(command.spawn().unwrap())
     }
 
-    /// Stops or continues the process that answers new connections.
+    /// The process that answers new connections, the parent of all others.
+    #[allow(dead_code, reason = "not each test that has a server asks for it")]
+    pub fn pid(&self) -> u32 {
+        let text = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
+        text.lines().next().unwrap().trim().parse().unwrap()
+    }
+
+    /// Stops or continues that process.
+    #[allow(dead_code, reason = "not each test that has a server asks for it")]
     pub fn signal(&self, signal: &str) {
-        let pid = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
-        let first = pid.lines().next().unwrap();
-        assert!(Command::new("kill").args([signal, first]).status().unwrap().success());
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
     /// One of its programs as a client.

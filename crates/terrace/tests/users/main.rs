@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod day;
+mod dba;
 mod engineer;
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod sre;
 #[path = "../support/mod.rs"]
 mod support;
