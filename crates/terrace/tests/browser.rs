@@ -712,7 +712,7 @@ fn a_phone_has_cards_instead_of_tables_and_is_not_asked_to_point() {
     let url = format!("file://{}", page.display());
     // The table is folded in nothing; its first row after the names of the columns is a level.
     let cell = "document.querySelector('#row-0 td')";
-    for (width, is_card) in [(390, true), (499, true), (500, false), (1280, false)] {
+    for (width, is_card) in [(390, true), (500, true), (599, true), (600, false), (1280, false)] {
         for dark in [false, true] {
             let steps = json!([
                 ["wait", "document.querySelector('#row-3') !== null"],
