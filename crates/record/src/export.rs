@@ -16,7 +16,7 @@ use crate::file::Writer;
 use crate::{ABSENT, Error, ErrorKind, Result, Row};
 use model::recording::{
     Facts, Recording, RecordingOutcome, Schema, Series, SeriesKind, Span, StepIter, Steps, Task,
-    Tick, Who,
+    Tick, WallClock, Who,
 };
 use serde::{Serialize, Serializer};
 use std::io::{self, Write};
@@ -33,39 +33,125 @@ pub trait Exporter: std::fmt::Debug + Sync {
     /// # Errors
     /// When the sink refuses, and when the recording has no such form.
     fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()>;
+
+    /// The same form with these columns only; `None` if it has no columns.
+    fn with_columns(&self, _columns: Vec<String>) -> Option<Box<dyn Exporter>> {
+        None
+    }
 }
 
-/// One line per sample: its time in seconds, its lateness in milliseconds, then the value of each
-/// series, empty if it is absent. The first line names the columns.
+/// One line per sample: its time in seconds, its lateness in milliseconds, its time of day as ISO
+/// 8601 has it, then the value of each series, empty if it is absent. The first line names the
+/// columns.
 #[derive(Clone, Copy, Debug)]
 pub struct Csv;
 
 impl Exporter for Csv {
     fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
-        finish(csv(recording, sink), sink)
+        finish(csv(recording, columns(recording).collect(), sink), sink)
+    }
+
+    fn with_columns(&self, columns: Vec<String>) -> Option<Box<dyn Exporter>> {
+        Some(Box::new(CsvOfColumns { columns }))
     }
 }
 
-fn csv(recording: &Recording, sink: &mut dyn Write) -> io::Result<()> {
-    let mut cursors: Vec<Cursor<'_>> = recording.series.iter().map(Cursor::new).collect();
-    let mut line = String::from("time_s,late_ms");
-    for series in &recording.series {
-        line.push(',');
-        push_quoted(&mut line, &series.schema.name);
+/// As [`Csv`], with these columns in this order: each is a name, with `*` for any text.
+#[derive(Clone, Debug)]
+struct CsvOfColumns {
+    columns: Vec<String>,
+}
+
+impl Exporter for CsvOfColumns {
+    fn export(&self, recording: &Recording, sink: &mut dyn Write) -> Result<()> {
+        let mut chosen: Vec<CsvColumn<'_>> = Vec::new();
+        for pattern in &self.columns {
+            let before = chosen.len();
+            let is_chosen = |column: &CsvColumn<'_>| matches_pattern(column.name(), pattern);
+            chosen.extend(columns(recording).filter(is_chosen));
+            if chosen.len() == before {
+                let why = format!("no column is called {pattern}");
+                return Err(Error::new(ErrorKind::Usage, "export the recording", why));
+            }
+        }
+        finish(csv(recording, chosen, sink), sink)
+    }
+}
+
+/// All columns, in order.
+fn columns(recording: &Recording) -> impl Iterator<Item = CsvColumn<'_>> {
+    let times = [CsvColumn::Seconds, CsvColumn::Lateness, CsvColumn::TimeOfDay];
+    times.into_iter().chain(recording.series.iter().map(of_series))
+}
+
+/// What a column of CSV has.
+enum CsvColumn<'a> {
+    Seconds,
+    Lateness,
+    TimeOfDay,
+    Value(&'a str, Box<Cursor<'a>>),
+}
+
+fn of_series(series: &Series) -> CsvColumn<'_> {
+    CsvColumn::Value(&series.schema.name, Box::new(Cursor::new(series)))
+}
+
+impl CsvColumn<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Seconds => "time_s",
+            Self::Lateness => "late_ms",
+            Self::TimeOfDay => "time",
+            Self::Value(name, _) => name,
+        }
+    }
+
+    fn cell(&mut self, sample: u32, tick: Tick, clock: &WallClock) -> String {
+        match self {
+            Self::Seconds => decimal(tick.at_ns, 9),
+            Self::Lateness => decimal(tick.at_ns.saturating_sub(tick.due_ns), 6),
+            Self::TimeOfDay => clock.iso(tick.at_ns.into()),
+            Self::Value(_, cursor) => {
+                cursor.value(sample).map_or_else(String::new, |value| value.to_string())
+            }
+        }
+    }
+}
+
+/// Whether a name is `pattern`, in which `*` stands for any text.
+fn matches_pattern(name: &str, pattern: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return name == pattern;
+    };
+    let Some(left) = name.strip_prefix(start) else {
+        return false;
+    };
+    let mut ends = (0..=left.len()).filter(|at| left.is_char_boundary(*at));
+    ends.any(|at| matches_pattern(&left[at..], rest))
+}
+
+fn csv(
+    recording: &Recording,
+    mut columns: Vec<CsvColumn<'_>>,
+    sink: &mut dyn Write,
+) -> io::Result<()> {
+    let clock = WallClock::of(recording);
+    let mut line = String::new();
+    for (at, column) in columns.iter().enumerate() {
+        if at > 0 {
+            line.push(',');
+        }
+        push_quoted(&mut line, column.name());
     }
     line.push('\n');
     sink.write_all(line.as_bytes())?;
     for (sample, tick) in (0..).zip(&recording.ticks) {
         line.clear();
-        let late_ns = tick.at_ns.saturating_sub(tick.due_ns);
-        line += &decimal(tick.at_ns, 9);
-        line.push(',');
-        line += &decimal(late_ns, 6);
-        for cursor in &mut cursors {
-            line.push(',');
-            if let Some(value) = cursor.value(sample) {
-                line += &value.to_string();
+        for (at, column) in columns.iter_mut().enumerate() {
+            if at > 0 {
+                line.push(',');
             }
+            line += &column.cell(sample, *tick, &clock);
         }
         line.push('\n');
         sink.write_all(line.as_bytes())?;
@@ -308,11 +394,35 @@ mod tests {
     fn csv_has_a_row_per_sample_and_nothing_for_absent() {
         let mut text = Vec::new();
         Csv.export(&recording(), &mut text).unwrap();
-        let expected = "time_s,late_ms,a,\"b,\"\"c\"\n\
-                        0.000000005,0.000005,,-1\n\
-                        0.100250000,0.250000,9223372036854775807,\n\
-                        2.000000001,0.000001,9223372036854775807,0\n";
+        let expected = "time_s,late_ms,time,a,\"b,\"\"c\"\n\
+            0.000000005,0.000005,1970-01-01T00:00:00.000+00:00,,-1\n\
+            0.100250000,0.250000,1970-01-01T00:00:00.100+00:00,9223372036854775807,\n\
+            2.000000001,0.000001,1970-01-01T00:00:02.000+00:00,9223372036854775807,0\n";
         assert_eq!(String::from_utf8(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn csv_has_the_columns_that_were_asked_for() {
+        let export = |columns: &[&str]| {
+            let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+            let mut text = Vec::new();
+            let exporter = Csv.with_columns(columns).unwrap();
+            exporter.export(&recording(), &mut text).map(|()| String::from_utf8(text).unwrap())
+        };
+        assert_eq!(export(&["b*", "time_s"]).unwrap().lines().nth(1), Some("-1,0.000000005"));
+        assert_eq!(export(&["time*"]).unwrap().lines().next(), Some("time_s,time"));
+        let refused = export(&["a", "nothing.*"]).unwrap_err();
+        assert!(refused.to_string().contains("no column is called nothing.*"), "{refused}");
+        assert!(Json.with_columns(Vec::new()).is_none());
+        for (name, pattern, is_it) in [
+            ("disk.vda.reads", "disk.*.reads", true),
+            ("disk.vda.reads", "*", true),
+            ("disk.vda.reads_merged", "disk.*.reads", false),
+            ("disk.vda.reads", "disk", false),
+            ("", "*", true),
+        ] {
+            assert_eq!(matches_pattern(name, pattern), is_it, "{name} {pattern}");
+        }
     }
 
     #[test]

@@ -45,11 +45,16 @@ fn fixture(name: &str) -> String {
     format!("{fixtures}/{name}")
 }
 
-/// Whether the axis begins at least three seconds ago.
+/// Whether the axis begins at least three seconds ago, by the time of day.
 fn has_three_columns(screen: &str) -> bool {
+    let second = |text: &str| -> Option<i64> {
+        let fields: Vec<i64> = text.split(':').map_while(|field| field.parse().ok()).collect();
+        matches!(fields[..], [_, _, _]).then(|| fields[0] * 3600 + fields[1] * 60 + fields[2])
+    };
+    let now = screen.lines().next().and_then(|line| line.split_whitespace().rev().find_map(second));
     let axis = screen.lines().find(|line| line.contains(" a column"));
-    let mut words = axis.unwrap_or_default().split_whitespace();
-    words.any(|word| word.parse::<f64>().is_ok_and(|ago_s| ago_s <= -3.0))
+    let start = axis.and_then(|line| line.split_whitespace().find_map(second));
+    now.zip(start).is_some_and(|(now, start)| (now - start).rem_euclid(86_400) >= 3)
 }
 
 #[test]
@@ -337,4 +342,20 @@ fn what_makes_no_sense_is_refused_in_one_line() {
     script.args(["-qec", &line, "/dev/null"]);
     let ran = run(script);
     assert!(ran.out.contains("terrace: top: ") && !ran.out.contains('\x1b'), "{ran:?}");
+}
+
+/// One screen as text, of what goes on here and of a recording, whose axis has the time of day.
+#[test]
+fn one_screen_is_printed_without_a_terminal() {
+    let here = support::terrace("top --once --trace none").done();
+    assert!(here.lines().count() > 10 && !here.contains('\u{1b}'), "{here}");
+    assert!(here.contains("now"), "{here}");
+    let directory = TempDir::new();
+    let file = directory.join("x.trec").to_string_lossy().into_owned();
+    support::terrace(&format!("record --for 1s -o {file}")).done();
+    let whole = support::terrace(&format!("top {file} --once")).done();
+    let json = support::terrace(&format!("export {file} --to csv --columns time")).done();
+    let last = json.lines().last().unwrap();
+    let (minute, _) = last.split_once('T').unwrap().1.split_at("14:32".len());
+    assert!(whole.contains(minute), "{minute}: {whole}");
 }

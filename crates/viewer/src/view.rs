@@ -30,6 +30,8 @@ pub struct Contents {
     pub name: String,
     /// When it started, nanoseconds since 1970 UTC; 0 if unknown.
     pub started_unix_ns: u64,
+    /// Seconds east of Greenwich of the recorded machine's clock.
+    pub utc_offset_s: i32,
     /// How many samples it has.
     pub samples: usize,
     /// When each sample was read, microseconds since the start: less is not seen, and is noise
@@ -125,6 +127,7 @@ impl View {
                 schema: SCHEMA,
                 name: name.to_owned(),
                 started_unix_ns: recording.facts.started_unix_ns,
+                utc_offset_s: recording.facts.utc_offset_s,
                 samples: recording.ticks.len(),
                 ticks,
                 series,

@@ -66,6 +66,18 @@ export function instant(seconds, step = 0.01) {
   return hours ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
+/**
+ * The time of day on the recorded machine at an instant of one recording: `14:32:05`; of two over
+ * each other the time since their start.
+ * @param {Timeline[]} timelines @param {number} seconds @param {number} step to the next one
+ */
+export function clockTime(timelines, seconds, step) {
+  const { started_unix_ns: started, utc_offset_s: offset = 0 } = timelines[0].view;
+  if (timelines.length > 1 || !started) return instant(seconds, step);
+  const local = new Date(started / 1e6 + (offset + seconds) * 1000).toISOString();
+  return local.slice(11, step < 1 ? 21 : step < 60 ? 19 : 16);
+}
+
 /** The part of time that all charts show, the cursor in it, and which series are lifted out. */
 export class Viewport {
   /** @param {Timeline[]} timelines */
@@ -366,7 +378,9 @@ export class Chart {
           size: 24,
           incrs: SECONDS,
           values: (_, splits) =>
-            splits.map(split => instant(split, splits.length > 1 ? splits[1] - splits[0] : 1)),
+            splits.map((split, _at, [first, second = first + 1]) =>
+              clockTime(viewport.timelines, split, second - first),
+            ),
         },
         {
           ...axis,

@@ -41,14 +41,19 @@ const MOST_FIGURES: usize = 4;
 
 /// A moment of up to so long is what `--at HH:MM:SS` shows: the ten seconds around it.
 const AT_AN_INSTANT_NS: u64 = 6_000_000_000;
+const AROUND_NS: u64 = 10_000_000_000;
 
-/// A finding of a moment is about it if it takes so many times more of its time than of all.
-/// Picked.
+/// A finding of a moment is about it if it takes so many times more of its time than of the time
+/// before. Picked.
 const HEAVIER: f64 = 1.5;
 
 /// So many of those who did it are named, with at least such a share.
 const MOST_NAMED: usize = 2;
 const LEAST_SHARE: f64 = 0.1;
+
+/// What is compared with a moment is the part before it: at most so long, at least so long. Picked.
+const MOST_BEFORE_NS: u64 = 30_000_000_000;
+const LEAST_BEFORE_NS: u64 = 3_000_000_000;
 
 /// A kind of span that a user set: a mark.
 const MARK: &str = "mark";
@@ -173,18 +178,36 @@ fn of_day_ns(time: &str) -> Option<i128> {
 /// The window in which a moment is explained: with what `--at` adds on both sides.
 #[must_use]
 pub fn window_of(moment: &StandingOut) -> Window {
-    let missing = AT_AN_INSTANT_NS.saturating_sub(moment.to_ns - moment.from_ns) / 2;
+    let length_ns = moment.to_ns - moment.from_ns;
+    let is_instant = length_ns <= AT_AN_INSTANT_NS;
+    let missing = if is_instant { (AROUND_NS - length_ns) / 2 } else { 0 };
     Window {
         from_ns: Some(moment.from_ns.saturating_sub(missing)),
         to_ns: Some(moment.to_ns.saturating_add(missing)),
     }
 }
 
+/// The quiet part before each of `moments`, as long as it but at most [`MOST_BEFORE_NS`]; `None` if
+/// another moment or the start is too close.
+#[must_use]
+pub fn windows_before(moments: &[StandingOut]) -> Vec<Option<Window>> {
+    let ends = std::iter::once(0).chain(moments.iter().map(|moment| moment.to_ns));
+    let before = |(moment, free_ns): (&StandingOut, u64)| {
+        let window = window_of(moment);
+        let (from_ns, to_ns) = (window.from_ns?, window.to_ns?);
+        let length_ns = (to_ns - from_ns).clamp(AT_AN_INSTANT_NS, MOST_BEFORE_NS);
+        let start_ns = from_ns.saturating_sub(length_ns).max(free_ns);
+        let is_long = from_ns.saturating_sub(start_ns) >= LEAST_BEFORE_NS;
+        is_long.then_some(Window { from_ns: Some(start_ns), to_ns: Some(from_ns) })
+    };
+    moments.iter().zip(ends).map(before).collect()
+}
+
 /// Says what `moment` was about, by the verdict of that part: the first finding that weighs more
-/// there than in the `whole`, and who it was.
-pub fn describe(moment: &mut StandingOut, verdict: &Explanation, whole: &Explanation) {
+/// there than in the verdict `before` it, and who it was.
+pub fn describe(moment: &mut StandingOut, verdict: &Explanation, before: &Explanation) {
     let findings = verdict.findings.iter();
-    let own = findings.clone().find(|cause| is_heavier(cause, verdict, whole));
+    let own = findings.clone().find(|cause| is_heavier(cause, verdict, before));
     let Some(cause) = own.or(verdict.findings.first()) else {
         moment.who = users(moment, verdict);
         return;
@@ -197,12 +220,12 @@ pub fn describe(moment: &mut StandingOut, verdict: &Explanation, whole: &Explana
     }
 }
 
-/// Whether a finding takes much more of the time of a part than of the whole.
-fn is_heavier(cause: &Cause, verdict: &Explanation, whole: &Explanation) -> bool {
+/// Whether a finding takes much more of the time of a part than of the part before it.
+fn is_heavier(cause: &Cause, verdict: &Explanation, before: &Explanation) -> bool {
     let share = |cause: &Cause, wall_ns: u64| Some(cause.ns? as f64 / wall_ns.max(1) as f64);
-    let same = whole.findings.iter().find(|other| other.finding.id == cause.finding.id);
+    let same = before.findings.iter().find(|other| other.finding.id == cause.finding.id);
     let Some(same) = same else { return true };
-    match (share(cause, verdict.wall_ns), share(same, whole.wall_ns)) {
+    match (share(cause, verdict.wall_ns), share(same, before.wall_ns)) {
         (Some(here), Some(usual)) => here > usual * HEAVIER,
         _ => false,
     }

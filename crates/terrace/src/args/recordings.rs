@@ -99,6 +99,11 @@ pub struct TopArgs {
     #[command(flatten)]
     pub target: TargetArgs,
 
+    /// Print one screen and end; needs no terminal. What goes on here is watched for three seconds
+    /// first
+    #[arg(long)]
+    pub once: bool,
+
     /// Samples a second, 1 to 100
     #[arg(long, value_name = "HZ", value_parser = value::rate, default_value = "5", allow_hyphen_values = true)]
     pub rate: u32,
@@ -157,6 +162,11 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_parser = choice::FORMATS, value_name = "FORM")]
     pub to: &'static dyn Exporter,
+
+    /// The columns of a CSV in their order, separated by commas, with `*` for any text: `time,
+    /// pressure.*`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub columns: Vec<String>,
 
     /// Replace command lines, names and paths by stand-ins; this is the default
     #[arg(long, conflicts_with = "no_redact")]

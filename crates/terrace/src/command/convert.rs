@@ -18,11 +18,19 @@ use std::path::Path;
 /// If the recording cannot be read, or the text is not written whole.
 pub fn export(args: &ExportArgs) -> Result<Exit> {
     let target = OutputTarget::of_redacted(args.output.as_deref(), !args.no_redact)?;
+    let of_columns = (!args.columns.is_empty())
+        .then(|| {
+            let columns = args.columns.iter().map(|name| name.trim().to_owned()).collect();
+            let refusal = || Error::usage("only `--to csv` has --columns");
+            args.to.with_columns(columns).ok_or_else(refusal)
+        })
+        .transpose()?;
+    let exporter = of_columns.as_deref().unwrap_or(args.to);
     let mut recording = open_recording(&args.file)?;
     if !args.no_redact {
         record::redact::redact(&mut recording);
     }
-    target.stream(|sink| Ok(args.to.export(&recording, sink)?))?;
+    target.stream(|sink| Ok(exporter.export(&recording, sink)?))?;
     Ok(Exit::Done)
 }
 

@@ -9,11 +9,12 @@ use crate::args::When;
 use crate::args::recordings::TopArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::output::style::Toned;
 use crate::output::top::screen::Screen;
 use crate::output::top::{
     Cursor, Glyphs, KeyAction, Scene, ScreenSize, TimeExtent, names, picture,
 };
-use crate::output::wants_colour;
+use crate::output::{self, OutputTarget, Page, wants_colour};
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
 use model::explanation::Explanation;
 use model::recording::Recording;
@@ -29,6 +30,13 @@ const DRAW_EVERY: Duration = Duration::from_secs(1);
 /// The least time between two live explanations: reading one takes longer.
 const EXPLAIN_EVERY: Duration = Duration::from_secs(2);
 
+/// How long what goes on here is watched for one screen, and how often it is looked at meanwhile.
+const WATCHED_ONCE: Duration = Duration::from_secs(3);
+const LOOK_ONCE: Duration = Duration::from_millis(200);
+
+/// The lines of one screen that is printed.
+const HEIGHT_ONCE: usize = 50;
+
 /// What explaining may take of a processor: one part of so many.
 const SHARE: u32 = 200;
 
@@ -37,9 +45,11 @@ const SHARE: u32 = 200;
 /// # Errors
 /// If there is no terminal, or nothing to show.
 pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
-    if !stdin().is_terminal() || !stdout().is_terminal() {
+    if !args.once && (!stdin().is_terminal() || !stdout().is_terminal()) {
         let error = Error::usage("it needs a terminal: standard input and output must be one");
-        return Err(error.hint("`terrace record` and `terrace explain` need none"));
+        return Err(
+            error.hint("`--once` needs none, nor do `terrace record` and `terrace explain`")
+        );
     }
     let source = TopSource::open(args)?;
     let glyphs = Glyphs::of_locale(|name| std::env::var(name).ok());
@@ -52,6 +62,9 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         explained: None,
         next: Instant::now(),
     };
+    if args.once {
+        return Ok(output::show(&session.once(Page::of(&OutputTarget::standard(), color))));
+    }
     let shown =
         Screen::open(wants_colour(color, true)).and_then(|mut screen| session.show(&mut screen));
     match shown {
@@ -89,6 +102,32 @@ struct Explained {
 }
 
 impl Session {
+    /// One screen as text, without the line of keys.
+    fn once(&mut self, page: Page) -> String {
+        let size = ScreenSize { width: page.width, height: HEIGHT_ONCE };
+        let begun = Instant::now();
+        let mut extent = self.look(size);
+        while self.source.is_live()
+            && self.source.is_here()
+            && begun.elapsed() < WATCHED_ONCE
+            && !sys::interrupt::requested()
+        {
+            std::thread::sleep(LOOK_ONCE);
+            extent = self.look(size);
+        }
+        self.next = Instant::now();
+        extent = if self.source.is_live() { self.look(size) } else { extent };
+        let mut lines = self.picture(extent, size);
+        lines.pop();
+        while lines.last().is_some_and(Vec::is_empty) {
+            lines.pop();
+        }
+        let painted = |line: &Toned| -> String {
+            line.iter().map(|(tone, text)| page.style.paint(*tone, text)).collect()
+        };
+        lines.iter().map(|line| painted(line).trim_end().to_owned() + "\n").collect()
+    }
+
     fn show(&mut self, screen: &mut Screen) -> std::io::Result<()> {
         while !sys::interrupt::requested() {
             let size = screen.size()?;

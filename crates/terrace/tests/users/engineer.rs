@@ -6,6 +6,7 @@
 //! idle in the next differs for real, so what compares two runs may be tried again.
 
 use super::support::{probe_csv, probe_json, terrace};
+use crate::machine_alone;
 use serde_json::Value;
 use testkit::TempDir;
 
@@ -36,6 +37,7 @@ fn memcpy(size_bytes: u64) -> Value {
 
 #[test]
 fn three_measurements_of_one_method_overlap() {
+    let _alone = machine_alone();
     let is_one_machine = || {
         let rates = [LARGEST; 3].map(memcpy);
         println!("{rates:?}");
@@ -47,6 +49,7 @@ fn three_measurements_of_one_method_overlap() {
 
 #[test]
 fn a_survey_and_the_probe_agree_on_the_same_size() {
+    let _alone = machine_alone();
     let directory = TempDir::new();
     let agree = || {
         let line = format!("survey --quick --json --path {}", directory.path().display());
@@ -69,6 +72,7 @@ fn a_survey_and_the_probe_agree_on_the_same_size() {
 
 #[test]
 fn each_table_of_copies_has_an_error_column() {
+    let _alone = machine_alone();
     let one = terrace("measure memcpy memcpy --size 64k --budget 2s").done();
     let many = terrace("measure memcpy memcpy,rep-movsb --size 16k,64k --budget 2s").done();
     for page in [&one, &many] {
@@ -87,6 +91,7 @@ fn each_table_of_copies_has_an_error_column() {
 /// Its default pace made a disk look four times slower than every peer, and nothing said why.
 #[test]
 fn a_latency_says_its_pace_first() {
+    let _alone = machine_alone();
     let directory = TempDir::new();
     let path = directory.path().display();
     let page = terrace(&format!("measure iolat {path} -S 8m -w 4s -q")).done();
@@ -99,6 +104,7 @@ fn a_latency_says_its_pace_first() {
 /// 64 KiB fit no L1: what climbs there is L2, and sizes far apart tell of no cache at all.
 #[test]
 fn no_cache_gets_the_name_of_a_smaller_one() {
+    let _alone = machine_alone();
     for sizes in ["64k,16m", "64k,128k,256k,512k,1m,2m,4m,8m,16m"] {
         let line = format!("--size {sizes} --pages thp --pattern random --quick --budget 8s");
         let json = probe_json("memlat", &line);
@@ -117,6 +123,7 @@ fn no_cache_gets_the_name_of_a_smaller_one() {
 /// edge once may call the kernel wrong.
 #[test]
 fn two_quick_surveys_of_one_machine_prove_no_difference() {
+    let _alone = machine_alone();
     let directory = TempDir::new();
     let survey = |name: &str| {
         let path = directory.path().display();

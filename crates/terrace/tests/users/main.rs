@@ -2,6 +2,7 @@
 //! module is one person's day. The causes are real, the answers are judged by what was done.
 #![allow(clippy::unwrap_used)]
 
+mod client;
 mod day;
 mod dba;
 mod engineer;
@@ -10,3 +11,12 @@ mod postgres;
 mod sre;
 #[path = "../support/mod.rs"]
 mod support;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The machine for one test alone: their causes would disturb each other.
+pub fn machine_alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -210,6 +210,21 @@ fn a_time_of_day_that_is_shown_again_later_is_named_since_the_start() {
 }
 
 #[test]
+fn the_part_before_a_moment_ends_at_the_moment_before() {
+    let moment = |from_s: u64, to_s: u64| StandingOut {
+        from_ns: from_s * SECOND_NS,
+        to_ns: to_s * SECOND_NS,
+        ..StandingOut::default()
+    };
+    let moments = [moment(2, 10), moment(20, 30), moment(31, 60), moment(500, 600)];
+    let seconds = |window: &Option<Window>| {
+        window.map(|it| (it.from_ns.unwrap() / SECOND_NS, it.to_ns.unwrap() / SECOND_NS))
+    };
+    let before: Vec<_> = windows_before(&moments).iter().map(seconds).collect();
+    assert_eq!(before, [None, Some((10, 20)), None, Some((470, 500))]);
+}
+
+#[test]
 fn marks_are_those_of_the_part() {
     let mut recording = Made::of(10, 1).recording();
     for (second, text) in [(1, "deploy v42"), (8, "rollback")] {

@@ -11,9 +11,7 @@ use record::file::RecordingOutline;
 use std::path::Path;
 
 /// The moments of the recording at `path` that stood out; `recording` is what was read of it.
-///
-/// `all` is its verdict as a whole.
-pub fn of(path: &Path, recording: Recording, all: &Explanation) -> Vec<StandingOut> {
+pub fn of(path: &Path, recording: Recording) -> Vec<StandingOut> {
     let mut found = moments::find(&recording);
     if found.is_empty() {
         return found;
@@ -21,14 +19,15 @@ pub fn of(path: &Path, recording: Recording, all: &Explanation) -> Vec<StandingO
     let started_unix_ns = recording.facts.started_unix_ns;
     // A part takes memory, too: what was read whole is not needed where parts can be read.
     let whole = RecordingOutline::open(path).is_none().then_some(recording);
-    for moment in &mut found {
-        let window = moments::window_of(moment);
-        let verdict = match &whole {
-            Some(whole) => Some(explain(whole, window)),
-            None => explained_part(path, window, started_unix_ns),
-        };
-        if let Some(verdict) = verdict {
-            moments::describe(moment, &verdict, all);
+    let verdict_of = |window: Window| match &whole {
+        Some(whole) => Some(explain(whole, window)),
+        None => explained_part(path, window, started_unix_ns),
+    };
+    for (window, moment) in moments::windows_before(&found).into_iter().zip(&mut found) {
+        // Without one all that was found is of the moment.
+        let before = window.and_then(verdict_of).unwrap_or_default();
+        if let Some(verdict) = verdict_of(moments::window_of(moment)) {
+            moments::describe(moment, &verdict, &before);
         }
     }
     found

@@ -63,6 +63,11 @@ impl TopSource {
         }
     }
 
+    /// Whether it is this machine, now.
+    pub fn is_here(&self) -> bool {
+        matches!(self, Self::Here(_))
+    }
+
     /// Whether more will come.
     pub fn is_live(&self) -> bool {
         match self {

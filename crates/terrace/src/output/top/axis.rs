@@ -7,6 +7,7 @@ use crate::output::prose::long_time;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::length;
 use crate::output::verdict::shortened;
+use model::recording::WallClock;
 
 /// The time that lanes are drawn over.
 #[derive(Clone, Debug)]
@@ -30,9 +31,13 @@ impl Axis {
         let columns = edge_ns.saturating_sub(extent.first_ns).div_ceil(column_ns);
         let known = usize::try_from(columns).map_or(widths.cells, |it| it.min(widths.cells));
         let start_ns = edge_ns.saturating_sub(column_ns.saturating_mul(known as u64));
+        let clock = WallClock::of(scene.recording);
+        let is_known = scene.recording.facts.started_unix_ns > 0;
         let word = |at_ns: u64| match (extent.is_live, extent.last_ns.saturating_sub(at_ns)) {
-            (false, _) => long_time(at_ns),
             (true, ago_ns) if ago_ns < column_ns => "now".to_owned(),
+            // By the clock of what was recorded, which is what others note.
+            _ if is_known => clock.time_of_day(at_ns.into()),
+            (false, _) => long_time(at_ns),
             (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
         };
         let cursor_column = cursor.at_ns.and_then(|at_ns| {
