@@ -23,6 +23,7 @@ mod peer;
 mod ratio;
 mod record;
 pub(crate) mod recorder;
+mod remedies;
 mod report;
 mod storage;
 mod turns;
@@ -140,6 +141,16 @@ const SUITES: &[Suite] = &[
         alternations: LONG_ALTERNATIONS,
         options: &[("alternations", "N"), ("pace", "full|quick")],
         run: warm::run,
+    },
+    Suite {
+        name: "remedies",
+        title: "remedies",
+        what: "the first remedies of the verdict suite's cases, applied for real",
+        peers: &["terrace"],
+        parts: &["limits"],
+        alternations: ALTERNATIONS,
+        options: &[],
+        run: remedies::run,
     },
     Suite {
         name: "aa",

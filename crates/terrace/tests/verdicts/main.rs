@@ -3,12 +3,14 @@
 //!
 //! Not libtest's harness: the cases must run one at a time, each may be judged again on a
 //! machine whose host takes the processor away, and the table needs all of them. Words
-//! after `--` choose cases. This same program is also every workload (`workload NAME ...`).
+//! after `--` choose cases; `--remedies` tries their first remedies instead. This same program is
+//! also every workload (`workload NAME ...`).
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod busy;
 mod cases;
 mod judge;
+mod remedies;
 mod stage;
 mod witness;
 mod workload;
@@ -45,6 +47,10 @@ fn main() -> ExitCode {
     if cases.is_empty() {
         println!("no case has a name with {chosen:?}");
         return ExitCode::FAILURE;
+    }
+    if words.iter().any(|word| word == "--remedies") {
+        remedies::print_all(&cases);
+        return ExitCode::SUCCESS;
     }
     let rows: Vec<judge::Row> = cases.into_iter().map(tell).collect();
     println!("\n{}", judge::table(&rows));

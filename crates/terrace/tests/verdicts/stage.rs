@@ -121,6 +121,29 @@ pub fn run(case: &Case) -> Result<RunReport, String> {
     })
 }
 
+/// Makes the case's cause, and tries the first remedy of its command; the comparison of
+/// `terrace run --try`, or `None` where nothing can be tried.
+pub fn try_remedy(case: &Case) -> Result<Option<Value>, String> {
+    let made = (case.make)()?;
+    // A command that reads its input to the end cannot be run again.
+    if !made.scene.is_empty() || made.stdin.is_some() {
+        return Ok(None);
+    }
+    let directory = TempDir::new();
+    let file = directory.join("tried.json");
+    let path = file.to_string_lossy().into_owned();
+    let cold = "sync; echo 3 > /proc/sys/vm/drop_caches";
+    let options = ["--apply", "--try", "--quiet", "--prepare", cold, "--json", &path];
+    let mut command = made.terrace_run(&options);
+    let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output();
+    let text =
+        String::from_utf8_lossy(&output.map_err(|error| error.to_string())?.stderr).into_owned();
+    let said = text.lines().filter(|line| line.starts_with("terrace: "));
+    said.for_each(|line| println!("{}: {line}", case.name));
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    Ok(serde_json::from_str(&written).ok())
+}
+
 /// The recording's explanation as JSON, and the recording itself.
 fn explained(file: &Path) -> (Value, model::recording::Recording) {
     let explained = Command::new(TERRACE).args(["explain", "--json"]).arg(file).output().unwrap();
@@ -135,6 +158,11 @@ const TERRACE: &str = env!("CARGO_BIN_EXE_terrace");
 impl Made {
     /// `terrace run` of the command, inside the stage's groups.
     fn command(&self, file: &Path) -> Command {
+        self.terrace_run(&["--apply", "--force", "-o", &file.to_string_lossy()])
+    }
+
+    /// The same with other options.
+    fn terrace_run(&self, options: &[&str]) -> Command {
         let mut words: Vec<String> = Vec::new();
         // Each group's shell moves itself in and becomes the next.
         for group in &self.groups {
@@ -142,9 +170,8 @@ impl Made {
             let path = group.path().to_string_lossy().into_owned();
             words.extend(["sh".to_owned(), "-c".to_owned(), join.to_owned(), path]);
         }
-        let file = file.to_string_lossy().into_owned();
-        words.extend([TERRACE, "run", "--apply", "--force", "-o"].map(str::to_owned));
-        words.extend([file, "--".to_owned()]);
+        words.extend([TERRACE, "run"].map(str::to_owned));
+        words.extend(options.iter().chain(&["--"]).map(|word| (*word).to_owned()));
         words.extend(self.argv.iter().cloned());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
