@@ -301,8 +301,7 @@ impl RecordSink for Ring {
     }
 
     fn loss(&self) -> Option<&'static str> {
-        let about = self.directory.file().metadata().ok()?;
-        (about.nlink() == 0).then_some(REMOVED)
+        is_removed(&self.directory).then_some(REMOVED)
     }
 
     fn news(&mut self) -> Option<String> {
@@ -343,6 +342,10 @@ impl RecordSink for Ring {
 /// What is said of a directory that is gone.
 const REMOVED: &str = "the directory was removed";
 
+fn is_removed(directory: &Directory) -> bool {
+    directory.file().metadata().is_ok_and(|about| about.nlink() == 0)
+}
+
 /// Makes the file of a segment that starts with `facts`.
 fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
     let mut number = facts.started_unix_ns;
@@ -366,6 +369,10 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
             // Two runs began in the same nanosecond, or the clock does not advance.
             Err(error) if error.source.kind() == std::io::ErrorKind::AlreadyExists => {
                 number = number.wrapping_add(1);
+            }
+            Err(_) if is_removed(directory) => {
+                let directory = directory.path();
+                return Err(Error::new(ErrorKind::Failed, "record to", REMOVED).at(directory));
             }
             Err(error) => {
                 let is_full = error.kind == sys::ErrorKind::NoSpace;
