@@ -111,7 +111,8 @@ pub struct Cause {
     /// Where in the bars the time lies that it accounts for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accounts_for: Vec<AccountedTime>,
-    /// What orders it instead, where its time is more a consequence of other causes than one.
+    /// What orders it instead, where its time is more a consequence of other causes than one, or
+    /// where more than its own time would go with it.
     #[serde(skip)]
     pub order_ns: Option<u64>,
     /// Whether it is inside of the finding before it ("of which").

@@ -110,6 +110,30 @@ fn a_raised_limit_is_tried_in_turn_and_put_back() {
     nothing_is_left(&tight.limit_path());
 }
 
+/// The limit that is raised would be that of the group in which the command began.
+#[test]
+fn of_a_command_that_changes_its_group_no_limit_is_touched() {
+    let (tight, first) = match (Tight::new(), Cgroup::v1_memory(1 << 40)) {
+        (Ok(tight), Ok(first)) => (tight, first),
+        (Err(need), _) | (_, Err(need)) => return testkit::skip(need),
+    };
+    let before = std::fs::read_to_string(first.path().join("memory.limit_in_bytes")).unwrap();
+    let (data, inner) = (tight.directory.join("data"), tight.group.path().join("cgroup.procs"));
+    let script = format!(
+        "echo $$ > {}; for i in $(seq 12); do cat {} >/dev/null; done",
+        inner.display(),
+        data.display()
+    );
+    let mut command = in_group(&first, "run --try --");
+    command.args(["sh", "-c", &script]);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("limit 48 MiB of group "), "{ran:?}");
+    assert!(ran.err.contains("run: nothing was tried: "), "{ran:?}");
+    let after = std::fs::read_to_string(first.path().join("memory.limit_in_bytes")).unwrap();
+    assert_eq!((before, tight.limit()), (after, LIMIT_BYTES));
+}
+
 #[test]
 fn what_helps_is_kept_if_that_was_asked_for() {
     let tight = match Tight::new() {

@@ -76,6 +76,9 @@ impl Change {
 
     /// Puts the old state back if the change is still in place.
     pub(crate) fn undo(&self) -> Result<UndoOutcome> {
+        if is_gone(self.path()) {
+            return Ok(UndoOutcome::Gone);
+        }
         let now = self.now()?;
         if now == self.after() {
             match self {
@@ -91,6 +94,14 @@ impl Change {
             Ok(UndoOutcome::ChangedSince { now })
         }
     }
+}
+
+/// Whether a setting went with what it is of: its directory is not there either.
+fn is_gone(path: &Path) -> bool {
+    let is_absent = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    is_absent(path) && path.parent().is_some_and(is_absent)
 }
 
 /// The value of a setting without the end of its line.

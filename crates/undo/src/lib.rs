@@ -71,6 +71,8 @@ pub enum UndoOutcome {
         /// What is there now.
         now: String,
     },
+    /// What was changed does not exist any more, with its control group or device.
+    Gone,
     /// A newer version of Terrace wrote the entry; it was kept.
     Newer,
     /// Nothing was done, and the entry is kept: why.

@@ -209,3 +209,28 @@ fn the_first_state_is_put_back_after_two_values() {
     drop(second);
     assert_eq!(fake.value(), "0");
 }
+
+#[test]
+fn what_is_gone_is_forgotten() {
+    let fake = fake();
+    let applied = fake.apply();
+    // A control group that is removed, or a device that is pulled out.
+    fs::remove_dir_all(fake.setting.parent().unwrap()).unwrap();
+    let undone = applied.release().unwrap();
+    assert!(matches!(undone.outcome, UndoOutcome::Gone), "{undone:?}");
+    assert!(!fake.entry.exists());
+    assert!(undo_all_in(&fake.journal).unwrap().is_empty());
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_for_a_while_is_kept() {
+    let fake = fake();
+    let applied = fake.apply();
+    fs::remove_file(&fake.setting).unwrap();
+    let undone = applied.release().unwrap();
+    assert!(matches!(undone.outcome, UndoOutcome::Failed(_)), "{undone:?}");
+    assert!(fake.entry.exists());
+    fs::write(&fake.setting, "1\n").unwrap();
+    assert!(matches!(undo_all_in(&fake.journal).unwrap()[0].outcome, UndoOutcome::Restored));
+    assert_eq!(fake.value(), "0");
+}

@@ -494,7 +494,7 @@ fn drop_fallbacks(found: &mut Vec<(&'static RunRule, Cause)>) {
     let others = found
         .iter()
         .filter(|(rule, _)| !matches!(rule.rank, Rank::Fallback | Rank::Remainder))
-        .filter_map(|(_, cause)| cause.ns)
+        .filter_map(|(_, cause)| cause.ns.max(cause.order_ns))
         .max()
         .unwrap_or(0);
     found.retain(|(rule, cause)| {

@@ -179,6 +179,7 @@ fn full() -> Explanation {
         try_command: Some("terrace run --try -- CMD".to_owned()),
         change: Some(SettingChange {
             path: "/sys/x".to_owned(),
+            from: "0".to_owned(),
             to: "1".to_owned(),
             words: "x to 1".to_owned(),
         }),

@@ -95,3 +95,40 @@ fn reads_of_a_device_name_whose_they_are_and_how_fast() {
     let culprit = &of_role(cause, ActorRole::Culprit)[0].used;
     assert_eq!((culprit.figure.as_str(), culprit.value), ("device_bytes", 12_000 * 8192));
 }
+
+/// A machine on which a script started `true` 60,000 times, each for `each_us` of processor time.
+fn starting(each_us: u64) -> Built {
+    let mut built = machine()
+        .busy_s(60)
+        .grows_evenly("trace.cpu.samples", 1_000)
+        .grows_evenly("trace.cpu.in.user", 840)
+        .grows_evenly("trace.cpu.in.call", 160)
+        .grows_evenly("trace.cpu.call.execve", 160);
+    let short = built.process("true", 0, "/a");
+    let one = &mut built.0.who.processes[short as usize];
+    (one.is_many, one.parent) = (true, 10);
+    let cpu = 60_000 * each_us * 1_000;
+    built.used(short, (0, 60), &[(ProcessFigure::Cpu, cpu)]);
+    built.0.who.rows.iter_mut().for_each(|row| row.processes = 1_000);
+    built.0.who.samples = vec![sampled(short, &[(SampledPart::User, 840)])];
+    built
+}
+
+/// What a program that does nothing runs in user mode is the loading of its libraries.
+#[test]
+fn the_code_of_programs_that_hardly_ran_is_a_part_of_starting_them() {
+    let explanation = starting(1_000).explained();
+    let first = &explanation.findings[0];
+    assert_eq!((first.finding.id.as_str(), first.finding.grade), ("exec_storm", Grade::Inferred));
+    assert!(
+        first.finding.claim.ends_with(
+            "; 60 s more in the code of 60,000 that ran for 1 ms each: their libraries' loading"
+        ),
+        "{}",
+        first.finding.claim
+    );
+    assert!(explanation.findings.iter().all(|cause| cause.finding.id != "cpu_bound"));
+    // Those that ran for longer did work of their own.
+    let explanation = starting(10_000).explained();
+    assert_eq!(explanation.findings[0].finding.id, "cpu_bound");
+}

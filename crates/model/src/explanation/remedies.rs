@@ -29,6 +29,8 @@ impl ExpectedGain {
 pub struct SettingChange {
     /// Its file, below /proc/sys or /sys.
     pub path: String,
+    /// What it was when it was recorded.
+    pub from: String,
     /// What it becomes.
     pub to: String,
     /// The change in words: `the memory limit of group /app from 256 MiB to 1 GiB`.

@@ -44,6 +44,13 @@ impl Attempt {
         for remedy in with_change {
             let Some(change) = &remedy.change else { continue };
             let before = std::fs::read_to_string(&change.path).unwrap_or_default();
+            // It may be another group's, or have been set since.
+            if undo::chosen(&before) != change.from {
+                let now = undo::chosen(&before);
+                let why = format!("{} is {now}, the recording had {}", change.path, change.from);
+                fault = fault.or(Some(why));
+                continue;
+            }
             let tried = TriedChange {
                 finding: remedy.finding.clone(),
                 words: change.words.clone(),
@@ -86,7 +93,10 @@ impl Attempt {
     pub fn put_back(&self, applied: AppliedChange) -> Result<()> {
         let outcome = applied.release().map(|report| report.outcome);
         let why = match outcome {
-            None | Some(UndoOutcome::Restored | UndoOutcome::AlreadyRestored) => return Ok(()),
+            None
+            | Some(UndoOutcome::Restored | UndoOutcome::AlreadyRestored | UndoOutcome::Gone) => {
+                return Ok(());
+            }
             Some(UndoOutcome::InUse { .. }) => "another run relies on it".to_owned(),
             Some(UndoOutcome::ChangedSince { now }) => format!("another program set it to {now}"),
             Some(UndoOutcome::Newer) => "a newer version changed it".to_owned(),

@@ -68,6 +68,7 @@ fn report_line(report: &UndoReport) -> String {
     let outcome = match &report.outcome {
         UndoOutcome::Restored => "put back".to_owned(),
         UndoOutcome::AlreadyRestored => "had been put back already".to_owned(),
+        UndoOutcome::Gone => "it does not exist any more; nothing is to be put back".to_owned(),
         UndoOutcome::InUse { by } => format!("left alone: {}", reliance(by)),
         UndoOutcome::ChangedSince { now } => {
             format!("left alone: another program has set it to {now}")

@@ -1,11 +1,13 @@
 //! Processor time inside of system calls of one purpose: files by name, new processes, changes of
 //! the address space. Sampled; each names its first calls.
 
+use super::run_view::{part_of, ratio};
 use super::{RunVerdict, RunView};
+use crate::recording::who::sums::ProcessSum;
 use crate::verdict::NoFinding;
-use crate::wording::{list, long_time};
+use crate::wording::{count, list, long_time};
 use model::explanation::Cause;
-use model::recording::CallPurpose;
+use model::recording::{CallPurpose, ProcessFigure, SampledPart};
 use model::{Finding, Grade};
 
 /// Calls that make and end processes.
@@ -20,7 +22,55 @@ pub(super) const FILES: &[&str] = CallPurpose::Files.calls();
 /// So many calls are named.
 const MOST_NAMED: usize = 3;
 
+/// From so many processes on, what they ran for on average is said to be their start. Picked.
+const LEAST_SHORT_LIVED: u64 = 100;
+
+/// A program that runs for no longer than this does hardly more than load its libraries and end.
+/// Picked: `true` takes 0.5 to 2 ms.
+const LOADING_NS: u64 = 3_000_000;
+
 pub(super) fn exec(run: &RunView) -> RunVerdict {
+    let mut cause = starts_and_ends(run)?;
+    if let (Some(loading), Some(ns)) = (loading(run), cause.ns) {
+        cause.order_ns = Some(ns.saturating_add(loading.user_ns));
+        let each = long_time(loading.each_ns as f64);
+        cause.finding.claim.push_str(&format!(
+            "; {} more in the code of {} that ran for {each} each: their libraries' loading",
+            long_time(loading.user_ns as f64),
+            count(loading.processes),
+        ));
+        cause.finding.grade = Grade::Inferred;
+    }
+    Ok(cause)
+}
+
+/// What short-lived processes ran of their own code.
+struct Loading {
+    processes: u64,
+    each_ns: u64,
+    user_ns: u64,
+}
+
+/// Of processes that lived so briefly that starting them was nearly all that they did.
+fn loading(run: &RunView) -> Option<Loading> {
+    let is_short = |sum: &&ProcessSum| sum.process.is_many && sum.process.parent > 0;
+    let mut loading = Loading { processes: 0, each_ns: 0, user_ns: 0 };
+    let mut ran_ns = 0u64;
+    for sum in run.process_sums().iter().filter(is_short) {
+        let (ran, user) = (sum.get(ProcessFigure::Cpu).value, sum.sampled(SampledPart::User).value);
+        let all = user.saturating_add(sum.in_kernel().value);
+        if ran / sum.processes.max(1) <= LOADING_NS && all > 0 {
+            loading.processes = loading.processes.saturating_add(sum.processes);
+            loading.user_ns =
+                loading.user_ns.saturating_add(part_of(ran, ratio(user as f64, all as f64)));
+            ran_ns = ran_ns.saturating_add(ran);
+        }
+    }
+    loading.each_ns = ran_ns / loading.processes.max(1);
+    (loading.processes >= LEAST_SHORT_LIVED && loading.user_ns > 0).then_some(loading)
+}
+
+fn starts_and_ends(run: &RunView) -> RunVerdict {
     judge(
         run,
         EXEC,

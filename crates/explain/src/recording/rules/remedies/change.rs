@@ -25,6 +25,9 @@ const LIMIT_TIMES: u64 = 4;
 /// No quota in version 1 of control groups.
 const NO_QUOTA: &str = "-1";
 
+/// The span of a subject that went to another group.
+const GROUP_CHANGED: &str = "group_changed";
+
 /// Which memory gets huge pages.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const HUGE_PAGES_ALWAYS: &str = "always";
@@ -68,7 +71,7 @@ fn level_of(hit: &LimitHit) -> Option<u32> {
 }
 
 fn memory_limit(run: &RunView) -> Option<SettingChange> {
-    if run.is_machine() {
+    if run.is_machine() || has_moved(run) {
         return None;
     }
     let hit = reached(run)?;
@@ -83,11 +86,11 @@ fn memory_limit(run: &RunView) -> Option<SettingChange> {
     let to = now.saturating_add(wanted.min(most)) / page * page;
     let path = run.source(hit.limit_series.as_deref()?);
     let words = format!("the {} raised to {}", hit.description(), Bytes(to));
-    (to > now).then(|| setting(path, &to.to_string(), words)).flatten()
+    (to > now).then(|| setting(path, &now.to_string(), &to.to_string(), words)).flatten()
 }
 
 fn cpu_quota(run: &RunView) -> Option<SettingChange> {
-    if run.is_machine() {
+    if run.is_machine() || has_moved(run) {
         return None;
     }
     let series = "group0.cpu.quota_us";
@@ -95,9 +98,14 @@ fn cpu_quota(run: &RunView) -> Option<SettingChange> {
     let path = run.source(series);
     let is_first_version = path.ends_with("cpu.cfs_quota_us");
     let period = run.latest("group0.cpu.period_us")?;
-    let to = if is_first_version { NO_QUOTA.to_owned() } else { format!("max {period}") };
+    let quota = run.latest(series)?;
+    let (from, to) = if is_first_version {
+        (quota.to_string(), NO_QUOTA.to_owned())
+    } else {
+        (format!("{quota} {period}"), format!("max {period}"))
+    };
     let group = super::super::limits::group_path(run, 0, &["cpu", "unified"]);
-    setting(path, &to, format!("no CPU limit of {group}"))
+    setting(path, &from, &to, format!("no CPU limit of {group}"))
 }
 
 fn read_ahead(run: &RunView) -> Option<SettingChange> {
@@ -106,20 +114,26 @@ fn read_ahead(run: &RunView) -> Option<SettingChange> {
     let to = now.checked_mul(READ_AHEAD_TIMES)?;
     let path = format!("/sys/block/{}/queue/read_ahead_kb", traffic.name);
     let words = format!("the read-ahead of {} from {} to {}", traffic.name, Bytes(now), Bytes(to));
-    setting(&path, &(to / 1024).to_string(), words)
+    setting(&path, &(now / 1024).to_string(), &(to / 1024).to_string(), words)
 }
 
 /// Huge pages for all memory, where they are given only on request.
 fn huge_pages(run: &RunView) -> Option<SettingChange> {
     let now = run.facts().settings.get("thp.enabled").filter(|now| now.as_str() == "madvise")?;
     let words = format!("huge pages for all memory ({now} becomes {HUGE_PAGES_ALWAYS})");
-    setting(HUGE_PAGES, HUGE_PAGES_ALWAYS, words)
+    setting(HUGE_PAGES, now, HUGE_PAGES_ALWAYS, words)
+}
+
+/// Whether the subject changed its group: the files of the series are those of the first one.
+fn has_moved(run: &RunView) -> bool {
+    run.recording().spans.iter().any(|span| span.kind == GROUP_CHANGED)
 }
 
 /// A change of a file of the kernel; `None` for a source in words.
-fn setting(path: &str, to: &str, words: String) -> Option<SettingChange> {
+fn setting(path: &str, from: &str, to: &str, words: String) -> Option<SettingChange> {
     Path::new(path).is_absolute().then(|| SettingChange {
         path: path.to_owned(),
+        from: from.to_owned(),
         to: to.to_owned(),
         words,
     })
