@@ -48,8 +48,8 @@ pub struct Tick {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// What it is: `mark`, `rate`, `clock_jump`, `device_added`, `device_removed`,
-    /// `group_changed`, `events_stopped`, `gap` (between the segments of a ring), `progress`,
-    /// `imported` (from the text of another tool).
+    /// `group_changed`, `events_stopped` (of older recorders), `events_paused`, `gap` (between the
+    /// segments of a ring), `progress`, `imported` (from the text of another tool).
     pub kind: String,
     /// Its words for people.
     pub text: String,

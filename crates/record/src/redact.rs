@@ -27,6 +27,7 @@ const OWN_SPANS: &[&str] = &[
     "device_removed",
     "group_changed",
     "events_stopped",
+    "events_paused",
     "gap",
 ];
 

@@ -241,7 +241,7 @@ impl Tracer {
                     cpu: rings.cpu(),
                     events: rings.events,
                     lost: rings.lost,
-                    stopped: rings.stopped,
+                    stopped: rings.is_paused(),
                     faults,
                 }
             }
@@ -351,8 +351,8 @@ impl Tracer {
         sights
     }
 
-    /// What happened to the events since the last call: that they were stopped because they
-    /// came too fast.
+    /// What happened to the events since the last call: that they are not followed for a while,
+    /// because they came too fast.
     pub fn spans(&mut self) -> Vec<Span> {
         match &mut self.source {
             Source::InKernel(_) => Vec::new(),

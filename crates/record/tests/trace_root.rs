@@ -318,6 +318,10 @@ impl Traced {
         values.sum()
     }
 
+    fn wall_ns(&self) -> u64 {
+        self.sum("wall", &["run", "queue", "block_io", "asleep"])
+    }
+
     fn lives_ns(&self) -> u64 {
         self.sum("sched", &["run", "queue", "block_io", "children", "sleep"])
     }
@@ -757,24 +761,38 @@ fn the_machine_closes_as_well() {
 }
 
 #[test]
-fn too_many_events_are_stopped() {
+fn too_many_events_are_paused_and_followed_again() {
     with_rings(|| {
         let Some(mut traced) = Traced::open(&[Family::Sched], &[]) else {
             return;
         };
-        traced.tracer.set_limit(Limit { events_per_s: 0, patience_ns: 0 });
+        let pause_ns = 50_000_000;
+        traced.tracer.set_limit(Limit { events_per_s: 0, patience_ns: 0, pause_ns });
         std::thread::sleep(Duration::from_millis(5));
         traced.read_lossy();
         assert_eq!(traced.get("trace.stopped"), 1);
         let spans = traced.tracer.spans();
         assert_eq!(spans.len(), 1);
-        assert_eq!(spans[0].kind, "events_stopped");
-        assert!(!traced.tracer.sights()["events.sched"].is_open());
-        let (events, wall) = (traced.get("trace.events"), traced.get("trace.wall.run_ns"));
+        assert_eq!(spans[0].kind, "events_paused");
+        assert_eq!(spans[0].end_ns - spans[0].start_ns, pause_ns);
+        assert!(traced.tracer.sights()["events.sched"].is_open());
+        let (events, wall) = (traced.get("trace.events"), traced.wall_ns());
         std::thread::sleep(Duration::from_millis(5));
         traced.read_lossy();
-        assert_eq!(traced.get("trace.events"), events);
-        assert_eq!(traced.get("trace.wall.run_ns"), wall);
+        let paused = (traced.get("trace.events"), traced.wall_ns());
+        assert_eq!(paused, (events, wall));
         assert!(traced.tracer.spans().is_empty());
+        traced.tracer.set_limit(Limit::default());
+        std::thread::sleep(Duration::from_nanos(pause_ns));
+        traced.read_lossy();
+        assert_eq!(traced.get("trace.stopped"), 0);
+        let again = std::time::Instant::now();
+        std::thread::sleep(Duration::from_millis(30));
+        traced.read_lossy();
+        assert!(traced.get("trace.events") > events);
+        let passed_ns = u64::try_from(again.elapsed().as_nanos()).unwrap();
+        let grown_ns = traced.wall_ns() - wall;
+        // The pause is in no sum.
+        assert!(grown_ns >= 30_000_000 && grown_ns < passed_ns + pause_ns / 2, "{grown_ns}");
     });
 }

@@ -74,7 +74,7 @@ fn append(line: &mut Value, field: &str) {
 fn recording(chunks: &[Chunk], reach: Reach) -> Vec<u8> {
     let spans: Vec<Value> = ["mark", "rate", "clock_jump", "device_added", "device_removed"]
         .iter()
-        .chain(&["group_changed", "events_stopped", "gap", "progress", "imported"])
+        .chain(&["group_changed", "events_stopped", "events_paused", "gap", "progress", "imported"])
         .map(|kind| (*kind).to_owned())
         .chain([format!("unknown{}", marker())])
         .map(|kind| json!({"kind": kind, "text": marker(), "start_ns": 1000, "end_ns": 2000}))

@@ -28,6 +28,7 @@ const SPAN_KINDS: &[&str] = &[
     "device_removed",
     "group_changed",
     "events_stopped",
+    "events_paused",
     "imported",
     "",
 ];

@@ -130,7 +130,21 @@ fn spans(view: &View) -> Vec<String> {
             texts.push(span.text.clone());
         }
     }
+    texts.extend(paused(view));
     texts
+}
+
+/// How long events were not followed, because they came too fast.
+fn paused(view: &View) -> Option<String> {
+    let (from, to) = (view.from_ns(), view.to_ns());
+    let pauses = view.recording().spans.iter().filter(|span| span.kind == "events_paused");
+    let inside = pauses.map(|span| span.end_ns.min(to).saturating_sub(span.start_ns.max(from)));
+    let paused_ns = inside.fold(0, u64::saturating_add);
+    let span = view.events_gap().filter(|span| span.kind == "events_paused")?;
+    (paused_ns > 0).then(|| {
+        let [paused, whole] = [paused_ns, view.wall_ns()].map(|ns| show_ns(ns as f64));
+        format!("{}, and were not followed for {paused} of these {whole}", span.text)
+    })
 }
 
 /// How much of a flight recorder's time is missing.

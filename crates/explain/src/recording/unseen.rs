@@ -64,7 +64,10 @@ fn unexplained(view: &View, accounts: &Accounts) -> Option<Unseen> {
     let rest = format!("rest {}: cause cannot be seen", percent(share));
     let with_events = || Some(watching_command(view.facts(), Some("sched"), false));
     let (why, remedy) = match view.facts().sight(EVENTS) {
-        SourceState::Open => (rest, None),
+        SourceState::Open => match view.events_gap() {
+            Some(gap) => (format!("{rest}: {}", gap.text), with_events()),
+            None => (rest, None),
+        },
         SourceState::NotAsked => {
             let why = if view.facts().root {
                 "switch events were not asked for"

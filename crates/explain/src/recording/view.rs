@@ -4,7 +4,7 @@
 use super::who::sums::{ProcessSum, SharedSum, process_sums, request_sums};
 use model::Evidence;
 use model::explanation::Interval;
-use model::recording::{DeviceKind, Facts, LIMITED, Recording, Series, Subject, Task, Usage};
+use model::recording::{DeviceKind, Facts, LIMITED, Recording, Series, Span, Subject, Task, Usage};
 use std::collections::HashMap;
 
 /// Whether a counter of this name counts from 0 when it first appears: sums of events, and counts
@@ -184,6 +184,20 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn wall_ns(&self) -> u64 {
         self.to_ns - self.from_ns
+    }
+
+    /// When events were not followed in it: stopped from then on, or paused for a while.
+    pub(super) fn events_gap(&self) -> Option<&'a Span> {
+        self.recording.spans.iter().find(|span| match span.kind.as_str() {
+            "events_stopped" => span.start_ns < self.to_ns,
+            "events_paused" => span.start_ns < self.to_ns && span.end_ns > self.from_ns,
+            _ => false,
+        })
+    }
+
+    /// Whether events were stopped at some time, and not only paused.
+    pub(super) fn events_were_stopped(&self) -> bool {
+        self.recording.spans.iter().any(|span| span.kind == "events_stopped")
     }
 
     /// The series of this name.

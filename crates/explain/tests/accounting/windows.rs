@@ -2,6 +2,7 @@
 //! window is as wide as its samples are apart.
 
 use super::builder::{Built, adds_up, command, delay, row, slice_ms};
+use model::recording::Span;
 
 fn built() -> Built {
     command(10_000)
@@ -40,6 +41,25 @@ fn rows_say_nothing_of_a_window() {
     assert_eq!(slice_ms(&explained.bars.thread, "run"), Some(600));
     let doubts = explained.doubts.join("; ");
     assert!(doubts.contains("whole recording only"), "{doubts}");
+}
+
+#[test]
+fn events_count_where_they_were_not_paused() {
+    let mut paused = built();
+    paused.0.spans.push(Span {
+        kind: "events_paused".to_owned(),
+        text: "events came too fast".to_owned(),
+        start_ns: 6_000_000_000,
+        end_ns: 7_000_000_000,
+    });
+    for (from, to, is_followed) in [(2000, 4000, true), (5000, 8000, false), (8000, 9000, true)] {
+        let explained = paused.between(from, to);
+        let has_sleep = slice_ms(&explained.bars.thread, "sleep").is_some();
+        let is_doubted = explained.doubts.iter().any(|doubt| {
+            doubt.contains("events came too fast, and were not followed for 1 s of these 3 s")
+        });
+        assert_eq!((has_sleep, is_doubted), (is_followed, !is_followed), "{from} to {to}");
+    }
 }
 
 #[test]

@@ -103,6 +103,11 @@ impl Requests {
         }
     }
 
+    /// Forgets the requests that are in flight.
+    pub fn forget_begun(&mut self) {
+        self.in_flight.clear();
+    }
+
     /// A request goes to its device.
     pub fn issue(&mut self, request: BlockRequest, bytes: u32, time_ns: u64) {
         self.totals.issued += u64::from(request.direction != Direction::Other);

@@ -103,6 +103,12 @@ impl ReclaimEvents {
         }
     }
 
+    /// Forgets what has begun and not ended.
+    pub fn forget_begun(&mut self) {
+        self.reclaims.begun.clear();
+        self.compactions.begun.clear();
+    }
+
     /// The sums so far.
     pub fn sums(&self) -> ReclaimSums {
         ReclaimSums {

@@ -27,7 +27,7 @@ pub struct TraceSums<'a> {
     pub events: u64,
     /// Events that the kernel had to drop.
     pub lost: u64,
-    /// Whether the events were stopped because they came too fast.
+    /// Whether events are not followed for now, because they came too fast.
     pub stopped: bool,
     /// Page faults of user code that the kernel counted.
     pub faults: u64,

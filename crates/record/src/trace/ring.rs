@@ -27,19 +27,23 @@ use sys::clock::now_ns;
 const EVENTS_PER_S_MAX: u64 = 200_000;
 /// For so long they must come too fast: a burst is what one wants to see.
 const PATIENCE_NS: u64 = 3_000_000_000;
+/// For so long they are then not followed: three of twelve seconds are, and cost a quarter.
+const PAUSE_NS: u64 = 9_000_000_000;
 
 /// How many events are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Events a second, of the whole machine.
     pub events_per_s: u64,
-    /// For so long they must come faster before they are stopped.
+    /// For so long they must come faster before they are paused.
     pub patience_ns: u64,
+    /// For so long they are then not followed.
+    pub pause_ns: u64,
 }
 
 impl Default for Limit {
     fn default() -> Self {
-        Self { events_per_s: EVENTS_PER_S_MAX, patience_ns: PATIENCE_NS }
+        Self { events_per_s: EVENTS_PER_S_MAX, patience_ns: PATIENCE_NS, pause_ns: PAUSE_NS }
     }
 }
 
@@ -72,9 +76,9 @@ pub struct RingTracer {
     pub events: u64,
     /// Events that the kernel had to drop.
     pub lost: u64,
-    /// Whether they were stopped because they came too fast.
-    pub stopped: bool,
-    /// What happened to the events: that they were stopped.
+    /// Until when they are not followed, because they came too fast.
+    paused_until_ns: Option<u64>,
+    /// What happened to the events: when they were not followed.
     pub spans: Vec<Span>,
 }
 
@@ -107,7 +111,7 @@ impl RingTracer {
             too_fast_ns: 0,
             events: 0,
             lost: 0,
-            stopped: false,
+            paused_until_ns: None,
             spans: Vec::new(),
         };
         tracer.begin(subject);
@@ -158,10 +162,11 @@ impl RingTracer {
 
     /// Applies everything that was reported until now.
     pub fn advance(&mut self, caller_ns: u64) {
-        if self.stopped {
-            return;
+        match self.paused_until_ns {
+            Some(until_ns) if now_ns() < until_ns => return,
+            Some(_) => self.resume(),
+            None => self.look_up(),
         }
-        self.look_up();
         let Some(sources) = &mut self.sources else {
             return;
         };
@@ -214,7 +219,31 @@ impl RingTracer {
         }
     }
 
-    /// Stops the events if they have come too fast for too long.
+    /// Whether events are not followed for now, because they came too fast.
+    pub fn is_paused(&self) -> bool {
+        self.paused_until_ns.is_some()
+    }
+
+    /// Follows events again. The time of the pause is in no sum; what began before it is forgotten.
+    fn resume(&mut self) {
+        self.paused_until_ns = None;
+        let Some(sources) = &mut self.sources else {
+            return;
+        };
+        // What was left in the rings is from before the pause.
+        let left = sources.drain(self.table, &mut self.pending);
+        self.lost += left.lost;
+        self.pending.clear();
+        sources.resume();
+        self.requests.forget_begun();
+        self.reclaim.forget_begun();
+        self.horizon_ns = now_ns();
+        self.threads.skip_until(self.horizon_ns);
+        self.resync = true;
+        self.look_up();
+    }
+
+    /// Pauses the events if they have come too fast for too long.
     fn guard(&mut self, records: u64, passed_ns: u64, caller_ns: u64) {
         let most = u128::from(self.limit.events_per_s) * u128::from(passed_ns);
         if u128::from(records) * 1_000_000_000 <= most {
@@ -225,18 +254,17 @@ impl RingTracer {
         if self.too_fast_ns < self.limit.patience_ns {
             return;
         }
-        self.stopped = true;
+        self.too_fast_ns = 0;
+        let pause_ns = self.limit.pause_ns;
+        self.paused_until_ns = Some(self.horizon_ns.saturating_add(pause_ns));
         if let Some(sources) = &self.sources {
             sources.stop();
         }
-        for sight in self.sights.values_mut().filter(|sight| sight.is_open()) {
-            *sight = SourceState::closed("events came too fast and were stopped", None);
-        }
         self.spans.push(Span {
-            kind: "events_stopped".to_owned(),
+            kind: "events_paused".to_owned(),
             text: format!("kernel events came faster than {} a second", self.limit.events_per_s),
             start_ns: caller_ns,
-            end_ns: caller_ns,
+            end_ns: caller_ns.saturating_add(pause_ns),
         });
     }
 }

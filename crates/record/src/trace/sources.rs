@@ -178,6 +178,14 @@ impl EventSources {
         }
     }
 
+    /// Reports again after [`EventSources::stop`].
+    pub fn resume(&self) {
+        for event in &self.events {
+            // One that cannot be resumed is silent, as one that has nothing to report.
+            let _ = event.enable();
+        }
+    }
+
     /// Starts a process that closes everything after this one has; see [`Holder`].
     ///
     /// # Errors

@@ -198,9 +198,16 @@ fn nothing_is_cleared_by_events_that_were_stopped_or_lost() {
             start_ns: middle_ns,
             end_ns: middle_ns,
         });
+        let mut paused = recording.clone();
+        paused.spans.push(Span {
+            kind: "events_paused".to_owned(),
+            text: "kernel events came too fast".to_owned(),
+            start_ns: middle_ns / 2,
+            end_ns: middle_ns,
+        });
         let mut lost = recording.clone();
         lost.outcome.as_mut().unwrap().lost_events = 5_000;
-        for (damage, recording) in [("stopped", stopped), ("lost", lost)] {
+        for (damage, recording) in [("stopped", stopped), ("paused", paused), ("lost", lost)] {
             let blindly = whole.cleared_blindly(&recording, is_of_events);
             wrong.extend(blindly.iter().map(|what| format!("{name}: {damage}: {what}")));
         }

@@ -56,12 +56,9 @@ pub(super) fn is_machine(view: &View) -> bool {
     matches!(view.facts().subject, Subject::Machine | Subject::Probe { .. })
 }
 
-/// Events count where they were open all the time, or were stopped after the view's end.
+/// Events count where they were followed all the time, or were stopped after the view's end.
 fn events_cover(view: &View) -> bool {
     let present = view.sum("trace.sched.run_ns").is_some();
-    let mut stops = view.recording().spans.iter();
-    let stopped = stops.find(|span| span.kind == "events_stopped");
-    let until = stopped.map(|span| span.start_ns);
-    let open = view.facts().sight("events.sched").is_open();
-    present && until.map_or(open, |until| until >= view.to_ns())
+    let is_open = view.facts().sight("events.sched").is_open() || view.events_were_stopped();
+    present && is_open && view.events_gap().is_none()
 }

@@ -179,14 +179,14 @@ pub fn events(run: &RunView, family: &str, base: &[&str]) -> Result<(), Missing>
 
 /// Whether events of a family were followed all the time and none was lost.
 fn followed(run: &RunView, family: &str) -> Result<(), Missing> {
-    let mut spans = run.recording().spans.iter();
-    let stop = spans.find(|span| span.kind == "events_stopped");
-    match (stop, run.facts().sight(&format!("events.{family}"))) {
-        (Some(stop), _) if stop.start_ns < run.to_ns() => {
-            let why = format!("events were stopped: {}", stop.text);
+    let gap = run.events_gap();
+    match (gap, run.facts().sight(&format!("events.{family}"))) {
+        (Some(gap), _) => {
+            let why = format!("events were not followed all the time: {}", gap.text);
             return Err(Missing::with_events(run, why, family));
         }
-        (Some(_), _) | (None, SourceState::Open) => {}
+        (None, _) if run.events_were_stopped() => {}
+        (None, SourceState::Open) => {}
         (None, SourceState::NotAsked) => {
             let why = if run.facts().root {
                 "its events were not asked for"
