@@ -398,6 +398,18 @@ fn the_page_holds_what_json_says_and_stand_ins_for_names() {
     terrace("view --align progress a").refused(2, "FILE2");
 }
 
+/// Takes the fields with these names out of a value, at any depth.
+fn remove(value: &mut Value, names: &[&str]) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !names.contains(&name.as_str()));
+            fields.values_mut().for_each(|value| remove(value, names));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| remove(value, names)),
+        _ => {}
+    }
+}
+
 #[test]
 fn the_page_of_surveys_holds_them_and_no_names() {
     let directory = TempDir::new();
@@ -407,7 +419,10 @@ fn the_page_of_surveys_holds_them_and_no_names() {
     let (report, whole) = page("--json --no-redact");
     assert_eq!(embedded(&whole, "compare"), valid(&report));
     let given: Value = serde_json::from_str(&fs::read_to_string(&files[1]).unwrap()).unwrap();
-    assert_eq!(embedded(&whole, "survey-2")["tiers"], given["tiers"]);
+    let mut tiers = embedded(&whole, "survey-2")["tiers"].clone();
+    // A survey of before does not say it.
+    remove(&mut tiers, &["covers", "runs"]);
+    assert_eq!(tiers, given["tiers"]);
     assert!(whole.contains("/srv/archive") && whole.contains("db-3"));
     let (_, redacted) = page("");
     assert!(!redacted.contains("/srv/archive") && !redacted.contains("db-3"));

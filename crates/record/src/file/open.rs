@@ -54,22 +54,23 @@ pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
 /// Makes the recorder of the recording at `path` write what it still holds in memory, if one runs:
 /// up to ten seconds of samples. Waits for it, at most [`ROWS_LIMIT`]; without a recorder it does
 /// nothing.
-pub fn request_rows(path: &Path) {
+///
+/// # Errors
+/// As for opening it; an interrupt ends that too.
+pub fn request_rows(path: &Path) -> Result<()> {
     let refusal = || not_a_recording("it is no regular file".to_owned());
-    let file = match open_path(path, refusal) {
-        Ok(OpenRecording::File(file)) => file,
-        Ok(OpenRecording::Ring(directory)) if is_ring_written(&directory) => {
+    let file = match open_path(path, refusal)? {
+        OpenRecording::File(file) => Some(file),
+        OpenRecording::Ring(directory) if is_ring_written(&directory) => {
             let newest = segments(&directory).ok().and_then(|all| all.into_iter().last());
-            match newest.map(|segment| directory.open_regular(&segment.name)) {
-                Some(Ok(file)) => file,
-                _ => return,
-            }
+            newest.and_then(|segment| directory.open_regular(&segment.name).ok())
         }
-        _ => return,
+        OpenRecording::Ring(_) => None,
     };
-    if is_being_written(&file) {
+    if let Some(file) = file.filter(is_being_written) {
         tail::wait_for_rows(&file, ROWS_LIMIT);
     }
+    Ok(())
 }
 
 /// Notes that the recorder still wrote to it: its end is not there yet, and what it writes at this

@@ -44,7 +44,8 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
 /// The recording and the requested window. Of a long recording only the window is read, if
 /// possible.
 fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
-    request_rows(&args.file);
+    super::must_exist(&args.file)?;
+    request_rows(&args.file)?;
     let is_part = args.from.is_some() || args.to.is_some() || args.at.is_some();
     if let Some(outline) = is_part.then(|| RecordingOutline::open(&args.file)).flatten() {
         let window = window::of(args, outline.recording())?;
