@@ -473,9 +473,16 @@ fn sums_of_all_processes_are_those_of_proc() {
             (value(steps.first().unwrap().value), value(steps.last().unwrap().value))
         })
     };
-    for name in ["tree.processes", "tree.threads", "tree.rss_bytes"] {
+    // The kernel sums the memory of a process by processor, and up to 64 pages of each are not in
+    // its sum yet; /proc waits for them.
+    let processes = values(&of_proc, "tree.processes").1;
+    let processors = std::thread::available_parallelism().unwrap().get() as u64;
+    let pending = processes * processors * (64 << 12);
+    for (name, pending) in [("tree.processes", 0), ("tree.threads", 0), ("tree.rss_bytes", pending)]
+    {
         let (kernel, proc) = (values(&in_kernel, name).1, values(&of_proc, name).1);
-        assert!(kernel.abs_diff(proc) * 5 <= proc, "{name}: {kernel}, by /proc {proc}");
+        let most = proc / 5 + pending;
+        assert!(kernel.abs_diff(proc) <= most, "{name}: {kernel}, by /proc {proc}");
     }
     for name in ["tree.read_chars", "tree.run_ns", "tree.read_calls", "tree.minor_faults"] {
         let grown = |live: &Live| values(live, name).1 - values(live, name).0;
