@@ -1,9 +1,9 @@
 //! The moments of a long recording that stood out against its own usual level.
 //!
-//! 1. [`windows`] cuts the recording into windows of equal length.
-//! 2. [`figures`] gives each watched figure a value in each window: pressure, processors, each
+//! 1. `windows` cuts the recording into windows of equal length.
+//! 2. `figures` gives each watched figure a value in each window: pressure, processors, each
 //!    program's processor time, traffic, latency, swap, limits of control groups.
-//! 3. [`unusual`] finds the windows in which a figure is far above its usual level, which is the
+//! 3. `unusual` finds the windows in which a figure is far above its usual level, which is the
 //!    median of all windows with a robust spread. What happens often is usual, too.
 //! 4. Those of all figures that overlap are one moment; the ten that weigh most are kept.
 //!
@@ -187,7 +187,7 @@ pub fn window_of(moment: &StandingOut) -> Window {
     }
 }
 
-/// The quiet part before each of `moments`, as long as it but at most [`MOST_BEFORE_NS`]; `None` if
+/// The quiet part before each of `moments`, as long as it but at most `MOST_BEFORE_NS`; `None` if
 /// another moment or the start is too close.
 #[must_use]
 pub fn windows_before(moments: &[StandingOut]) -> Vec<Option<Window>> {

@@ -52,7 +52,7 @@ pub fn open_one_of(path: &Path, count: usize) -> Result<Recording> {
 }
 
 /// Makes the recorder of the recording at `path` write what it still holds in memory, if one runs:
-/// up to ten seconds of samples. Waits for it, at most [`ROWS_LIMIT`]; without a recorder it does
+/// up to ten seconds of samples. Waits for it, at most 0.3 s; without a recorder it does
 /// nothing.
 ///
 /// # Errors

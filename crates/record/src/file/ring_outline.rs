@@ -55,7 +55,7 @@ struct WalkedSegment {
 
 impl RingOutline {
     /// Walks over the ring in the directory at `path`; `None` for anything that needs
-    /// [`super::open`], which says what is wrong with it.
+    /// [`super::open()`], which says what is wrong with it.
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
         let directory = open_directory(path).ok()?;
