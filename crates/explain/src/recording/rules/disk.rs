@@ -185,20 +185,23 @@ fn judged(
         return (DiskState::Busy, "it is busy: requests wait for each other".to_owned());
     }
     if is_limited {
-        let why = "it was not busy: a limit of a group held requests back before they reached it";
+        let why =
+            "it was not saturated: a limit of a group held requests back before they reached it";
         return (DiskState::Healthy, why.to_owned());
     }
     let read = traffic.iter().find(|(way, _)| *way == Direction::Read).map(|(_, read)| read);
     let Some((kept, read)) = surveyed.zip(read) else {
         let path = place.map_or("terrace survey".to_owned(), survey_path);
-        let why =
-            format!("it was not busy; what it does when idle is not kept ({path} measures it)");
+        let why = format!(
+            "it was not saturated; what it does when idle is not kept ({path} measures it)"
+        );
         return (DiskState::Uncompared, why);
     };
     let is_comparable = read.request_bytes() <= SMALL_BYTES && kept.p50_ns > 0.0;
     let Some(latency) = read.p50_ns.or(read.mean_ns).filter(|_| is_comparable) else {
         let size = Bytes(read.request_bytes() as u64);
-        let why = format!("it was not busy; reads of {size} are not compared with the survey's");
+        let why =
+            format!("it was not saturated; reads of {size} are not compared with the survey's");
         return (DiskState::Uncompared, why);
     };
     let beside = format!("beside {} in the kept survey", kept_words(kept));
