@@ -7,7 +7,13 @@
 //! interpreted, kept or written.
 
 pub mod background;
+pub mod cached;
 mod error;
+pub mod order;
+mod path_text;
+pub mod ranges;
+pub mod read_plan;
+pub mod tree;
 pub mod workingset;
 
 pub use error::{Error, ErrorKind, Result};

@@ -8,14 +8,11 @@
 
 pub mod anonymous;
 mod areas;
-pub mod cached;
 pub mod cgroup_reader;
 pub mod evict;
 pub mod files;
-mod path_text;
-pub mod ranges;
+pub mod metadata;
 pub mod read;
-pub mod read_plan;
 mod remote;
 pub mod restore;
 pub mod shared;
@@ -23,4 +20,3 @@ pub mod show;
 pub mod snapshot;
 pub mod speed;
 pub mod targets;
-pub mod tree;

@@ -7,12 +7,13 @@
 use machine::{Root, damon};
 use model::{Bytes, Control, progress};
 use place::background::{Limits, StopReason};
-use place::workingset::cached::{Access, CacheQueries};
+use place::cached::{Access, CacheQueries};
+use place::read_plan::{FileIdentity, Piece, ReadPlan, WantedFile};
 use place::workingset::files::{self, UsedFile};
-use place::workingset::read_plan::{FileIdentity, Piece, ReadPlan, WantedFile};
+use place::workingset::read;
 use place::workingset::restore::{self, RestoreRequest};
 use place::workingset::targets::{self, Selection, TargetProcess};
-use place::workingset::{cached, ranges, read};
+use place::{cached, order, ranges};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -94,7 +95,7 @@ fn identity(path: &Path) -> FileIdentity {
 }
 
 fn work_of(wanted: &[WantedFile]) -> ReadPlan {
-    files::by_position(wanted.to_vec(), &mut access())
+    order::by_position(wanted.to_vec(), &mut access())
 }
 
 fn wanted_file(path: &Path, ranges: Vec<Range<u64>>) -> WantedFile {

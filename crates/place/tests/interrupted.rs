@@ -4,10 +4,10 @@
 
 use machine::Root;
 use machine::pagemap::Pagemap;
-use place::workingset::cached::Access;
-use place::workingset::cached::{CacheQueries, QueryLimitReached};
+use place::cached::Access;
+use place::cached::{CacheQueries, QueryLimitReached};
+use place::read_plan::FileIdentity;
 use place::workingset::files;
-use place::workingset::read_plan::FileIdentity;
 use place::workingset::snapshot::{self, CachedFile, Snapshot};
 use place::workingset::targets::{self, Selection};
 use std::fs::File;

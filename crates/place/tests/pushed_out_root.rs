@@ -14,7 +14,7 @@ use place::ErrorKind;
 use place::workingset::evict::{self, EvictTarget};
 use place::workingset::shared::{self, SharedObject};
 use place::workingset::targets::{self, Selection};
-use place::workingset::{cached, ranges};
+use place::{cached, ranges};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};

@@ -7,13 +7,14 @@ use machine::Root;
 use model::{Bytes, Control};
 use place::ErrorKind;
 use place::background::{Allowance, Limits};
-use place::workingset::cached::Access;
+use place::cached::Access;
+use place::order;
+use place::ranges;
+use place::read_plan::WantedFile;
 use place::workingset::evict::{self, EvictTarget};
-use place::workingset::files;
-use place::workingset::read_plan::WantedFile;
 use place::workingset::snapshot::{self, MissingFiles, ProcessSnapshot, Snapshot};
 use place::workingset::targets::{self, Selection};
-use place::workingset::{ranges, read, tree};
+use place::workingset::{metadata, read};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -55,7 +56,7 @@ fn dropped(path: &Path) -> bool {
 }
 
 fn read_back(missing: &MissingFiles) -> read::ReadCounts {
-    let work = files::by_position(missing.files.clone(), &mut access());
+    let work = order::by_position(missing.files.clone(), &mut access());
     read::pieces(&work, &mut |_| Control::Continue)
 }
 
@@ -153,7 +154,7 @@ fn what_a_stranger_says_behind_the_end_of_a_file_is_not_read() {
     let missing = snapshot::missing(&now, &mut access());
     assert_eq!(bytes_of(&missing), 8192);
     let unclipped = WantedFile::new(path, now.files[0].identity, now.files[0].cached.clone());
-    let plan = files::by_position(vec![unclipped], &mut access());
+    let plan = order::by_position(vec![unclipped], &mut access());
     assert!(plan.pieces.iter().all(|piece| piece.range.end <= 8192));
     assert_eq!(read_back(&missing).present_bytes, 8192);
 }
@@ -184,11 +185,11 @@ fn directories_and_inodes_of_a_tree_are_walked() {
     }
     std::os::unix::fs::symlink("/usr", directory.join("link")).unwrap();
     let trees = [directory.path().to_owned()];
-    let walked = tree::warm_metadata(&Root::system(), &trees, &mut allowance()).unwrap();
+    let walked = metadata::warm_metadata(&Root::system(), &trees, &mut allowance()).unwrap();
     assert_eq!((walked.directories, walked.inodes, walked.refused), (3, 7, 0));
     assert_eq!(walked.stopped, None);
     let nowhere = [directory.join("nowhere")];
-    let error = tree::warm_metadata(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
+    let error = metadata::warm_metadata(&Root::system(), &nowhere, &mut allowance()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Usage);
 }
 

@@ -7,7 +7,7 @@
 #![allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant, also of one")]
 
 use place::ErrorKind;
-use place::workingset::read_plan::FileIdentity;
+use place::read_plan::FileIdentity;
 use place::workingset::snapshot::{
     CachedFile, ProcessSnapshot, Snapshot, decode, encode, read, reseal, write,
 };

@@ -5,7 +5,7 @@
 
 mod support;
 
-use place::workingset::read_plan::FileIdentity;
+use place::read_plan::FileIdentity;
 use place::workingset::snapshot::{self, CachedFile, ProcessSnapshot, Snapshot};
 use std::fs::File;
 use std::path::{Path, PathBuf};

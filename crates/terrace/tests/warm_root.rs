@@ -6,7 +6,7 @@
 
 mod support;
 
-use place::workingset::cached;
+use place::cached;
 use serde_json::Value;
 use std::fs::File;
 use std::io::Write;

@@ -7,7 +7,7 @@
 //! (`ReaderReport`) after each batch. It ends with its input and with its caller.
 
 use super::read::{self, ReadCounts};
-use super::read_plan::ReadPlan;
+use crate::read_plan::ReadPlan;
 use crate::{Error, ErrorKind, Result};
 use model::Control;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Evicts a process's memory to swap, or a file from the page cache, for experiments. Touches only
 //! what was named; dirty pages of files are written first.
 
-use super::cached;
-use super::tree::{self, WalkEvent};
+use crate::cached;
+use crate::tree::{self, WalkEvent};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::maps;

@@ -1,19 +1,17 @@
-//! Files that live processes use, and what of them is not in the page cache, in the order of
-//! the disk.
+//! Files that live processes use, and what of them is not in the page cache.
 //!
 //! The idea: a mapped file's mapped ranges are what its process touches; an open file's whole
-//! length may be. If the file system reports positions (FIEMAP), reads go in their order.
+//! length may be.
 //! Files in RAM (tmpfs) belong to [`super::shared`]; files without a name are left out.
 
-use super::cached::Access;
-use super::ranges;
-use super::read_plan::{FileIdentity, Piece, ReadPlan, WantedFile};
 use super::targets::TargetProcess;
 use crate::Result;
+use crate::cached::Access;
+use crate::ranges;
+use crate::read_plan::FileIdentity;
 use machine::Root;
 use machine::maps::MappingKind;
 use std::collections::HashMap;
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -193,86 +191,4 @@ fn open_paths(root: &Root, pid: u32) -> Vec<PathBuf> {
         .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
         .filter(|path| !path.as_os_str().as_bytes().ends_with(b" (deleted)"))
         .collect()
-}
-
-/// The plan to read `wanted`, by device and physical position; behind those of each device what has
-/// no position, by inode. What is a hole needs no disk and makes no piece; a file that is another
-/// by now makes none either.
-#[must_use]
-pub fn by_position(wanted: Vec<WantedFile>, access: &mut Access) -> ReadPlan {
-    // Opening a file reads its inode: in the order of the inodes that is one sweep as well.
-    let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
-    let identity = |file: u32| wanted[file as usize].file.identity;
-    order.sort_unstable_by_key(|file| (identity(*file).device, identity(*file).inode));
-    let mut pieces = Vec::new();
-    for index in order {
-        let WantedFile { file, ranges } = &wanted[index as usize];
-        let Ok(open) = access.open(&file.path, &file.identity) else {
-            continue;
-        };
-        let end = file.identity.end();
-        for range in ranges {
-            if sys::interrupt::requested() {
-                return ReadPlan::default();
-            }
-            // A snapshot of another user may name ranges beyond the end.
-            let within = range.start..range.end.min(end);
-            if !within.is_empty() {
-                add_pieces(&mut pieces, index, &open, &within);
-            }
-        }
-    }
-    pieces.sort_by_key(|piece| {
-        let device = identity(piece.file).device;
-        (device, piece.physical.is_none(), piece.physical)
-    });
-    ReadPlan { files: wanted.into_iter().map(|wanted| wanted.file).collect(), pieces }
-}
-
-/// The pieces of one range of a file; adjacent ones are joined.
-fn add_pieces(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
-    let Ok(extents) = sys::fiemap::extents(open, range.clone()) else {
-        add_data(pieces, file, open, range);
-        return;
-    };
-    for extent in extents {
-        // An extent may begin before the range and end behind it.
-        let start = extent.offset.max(range.start);
-        let end = extent.offset.saturating_add(extent.bytes).min(range.end);
-        if start >= end {
-            continue;
-        }
-        let within = start - extent.offset;
-        let next = Piece {
-            file,
-            range: start..end,
-            physical: extent.physical.map(|physical| physical + within),
-        };
-        match pieces.last_mut() {
-            Some(last) if continues(last, &next) => last.range.end = end,
-            _ => pieces.push(next),
-        }
-    }
-}
-
-/// As [`add_pieces`] of a file whose place is not known: only where it has data, since a file may
-/// be as long as its owner says.
-fn add_data(pieces: &mut Vec<Piece>, file: u32, open: &File, range: &Range<u64>) {
-    let mut from = range.start;
-    while from < range.end && !sys::interrupt::requested() {
-        let Ok(Some(data)) = sys::file::next_data(open, from) else {
-            break;
-        };
-        let part = data.start.max(range.start)..data.end.min(range.end);
-        if !part.is_empty() {
-            pieces.push(Piece { file, range: part, physical: None });
-        }
-        from = data.end.max(from.saturating_add(1));
-    }
-}
-
-/// Whether `next` goes on where `last` ends, in the file and on the disk.
-fn continues(last: &Piece, next: &Piece) -> bool {
-    let physical = last.physical.map(|physical| physical + last.bytes());
-    (last.file, last.range.end, physical) == (next.file, next.range.start, next.physical)
 }

@@ -8,9 +8,9 @@
 //! 4. A batch has come when the last byte of each of its steps can be read. Then it is counted
 //!    what of it is in memory, and the caller may end it all.
 
-use super::cached::{self, Access};
-use super::read_plan::{NamedFile, Piece, ReadPlan};
 use crate::background::batch;
+use crate::cached::{self, Access};
+use crate::read_plan::{NamedFile, Piece, ReadPlan};
 use machine::Root;
 use model::Control;
 use serde::{Deserialize, Serialize};

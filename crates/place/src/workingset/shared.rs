@@ -7,9 +7,9 @@
 //! which is the order in which it went, where one thing pushed it out.
 
 use super::targets::TargetProcess;
-use super::{cached, ranges};
 use crate::background::batch::next_size;
 use crate::{Error, ErrorKind, Result};
+use crate::{cached, ranges};
 use machine::Root;
 use machine::maps::{self, Mapping};
 use machine::reach::Reach;

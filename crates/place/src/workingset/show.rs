@@ -2,13 +2,13 @@
 //! Reads nothing back: the plan of a restore is made and thrown away.
 
 use super::anonymous::{self, AnonymousPages};
-use super::cached::Access;
 use super::files::{self, UsedFile};
-use super::ranges;
 use super::restore::{self, PlannedSource, RestoreRequest};
 use super::shared::{self, SharedObject};
 use super::targets::{self, Selection, TargetProcess};
 use crate::Result;
+use crate::cached::Access;
+use crate::ranges;
 use machine::Root;
 use machine::cgroup;
 use machine::mounts::{self, Mount};

@@ -8,13 +8,13 @@ mod format;
 pub use format::{decode, encode};
 pub use model::frame::reseal_end as reseal;
 
-use super::cached::Access;
 use super::files::{self, UsedFile};
-use super::read_plan::{FileIdentity, WantedFile};
 use super::targets::{self, Selection, TargetProcess};
-use super::tree::{self, WalkEvent};
-use super::{path_text, ranges};
+use crate::cached::Access;
+use crate::read_plan::{FileIdentity, WantedFile};
+use crate::tree::{self, WalkEvent};
 use crate::{Error, ErrorKind, Result};
+use crate::{path_text, ranges};
 use machine::Root;
 use machine::pagemap::{Page, Pagemap};
 use machine::reach::Refusal;

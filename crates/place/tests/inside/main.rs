@@ -8,11 +8,12 @@
 use machine::{Root, damon};
 use model::Control;
 use place::ErrorKind;
-use place::workingset::cached::Access;
+use place::cached;
+use place::cached::Access;
+use place::order;
+use place::read_plan::{FileIdentity, ReadPlan, WantedFile};
 use place::workingset::cgroup_reader;
-use place::workingset::files;
-use place::workingset::read_plan::{FileIdentity, ReadPlan, WantedFile};
-use place::workingset::{cached, read};
+use place::workingset::read;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -75,7 +76,7 @@ fn cold_work(path: &Path, bytes: u64) -> ReadPlan {
     advise(&file, 0, 0, CacheAdvice::DontNeed).unwrap();
     let identity = FileIdentity::of(&file.metadata().unwrap());
     let wanted = WantedFile::new(path.to_owned(), identity, vec![0..bytes]);
-    files::by_position(vec![wanted], &mut access())
+    order::by_position(vec![wanted], &mut access())
 }
 
 fn cached_bytes(path: &Path) -> u64 {

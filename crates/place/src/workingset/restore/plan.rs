@@ -2,9 +2,9 @@
 //! is read, and the pages, objects and files behind it.
 
 use crate::background::Limits;
+use crate::read_plan::ReadPlan;
 use crate::workingset::anonymous::{self, SwappedPage};
 use crate::workingset::areas::{SwapMedium, SwapSource};
-use crate::workingset::read_plan::ReadPlan;
 use crate::workingset::remote::RestoreMethod;
 use crate::workingset::shared::SharedObject;
 use crate::workingset::snapshot::Snapshot;

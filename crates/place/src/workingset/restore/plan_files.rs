@@ -3,11 +3,12 @@
 
 use super::plan::{FileGroup, FileRead, MemoryKind, PlannedSource, RestorePlan, RestoreRequest};
 use crate::Result;
-use crate::workingset::cached::Access;
-use crate::workingset::read_plan::{Piece, ReadPlan, WantedFile};
+use crate::cached::Access;
+use crate::read_plan::{Piece, ReadPlan, WantedFile};
 use crate::workingset::speed::TrialPurpose;
 use crate::workingset::targets::TargetProcess;
-use crate::workingset::{files, ranges, shared, snapshot};
+use crate::workingset::{files, shared, snapshot};
+use crate::{order, ranges};
 use machine::cgroup::{self, Controller, GroupPlace};
 use machine::mounts::{self, Mount};
 use machine::{Root, swap};
@@ -74,7 +75,7 @@ pub(super) fn plan_files(
     }
     for (group, wanted) in by_group {
         for (device, wanted) in by_device(wanted) {
-            let read_plan = files::by_position(wanted, &mut access);
+            let read_plan = order::by_position(wanted, &mut access);
             plan_device(root, request, group.clone(), (device, read_plan), plan);
         }
     }

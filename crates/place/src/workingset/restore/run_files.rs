@@ -8,7 +8,7 @@ use super::run::RestoreRun;
 use crate::background::{GROUP_MARGIN, StopReason};
 use crate::workingset::cgroup_reader;
 use crate::workingset::read::{self, ReadCounts};
-use crate::workingset::{shared, tree};
+use crate::workingset::{metadata, shared};
 use crate::{ErrorKind, Result};
 use model::Control;
 use std::borrow::Cow;
@@ -80,7 +80,7 @@ pub(super) fn warm_metadata(run: &mut RestoreRun<'_>) -> Result<Option<StopReaso
     if trees.is_empty() {
         return Ok(None);
     }
-    let walked = tree::warm_metadata(run.root, trees, &mut run.allowance)?;
+    let walked = metadata::warm_metadata(run.root, trees, &mut run.allowance)?;
     run.report.notes.push(format!(
         "{} directories with {} entries were listed, {} were refused",
         walked.directories, walked.inodes, walked.refused

@@ -5,12 +5,9 @@
 //! asked even what it is. [`warm_metadata`] reads directories and inodes into memory so, for the
 //! next `find` or `git status`; listing a directory may change its access time.
 
-use crate::background::{Allowance, StopReason};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use machine::reach::Reach;
-use model::Bytes;
-use serde::{Deserialize, Serialize};
 use std::fs::{DirEntry, Metadata, ReadDir};
 use std::ops::ControlFlow;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
@@ -20,12 +17,12 @@ use std::path::{Path, PathBuf};
 const ENTRIES_AT_ONCE: usize = 64 << 10;
 
 /// Ends a walk after an interrupt.
-pub(super) fn unless_interrupted() -> ControlFlow<()> {
+pub(crate) fn unless_interrupted() -> ControlFlow<()> {
     if sys::interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
 /// What a walk meets.
-pub(super) enum WalkEvent<'a> {
+pub(crate) enum WalkEvent<'a> {
     /// A directory that was opened.
     Directory,
     /// Anything that has an inode, directories included, before they are opened.
@@ -38,7 +35,7 @@ pub(super) enum WalkEvent<'a> {
 ///
 /// # Errors
 /// `Usage` where it is not there.
-pub(super) fn real(top: &Path) -> Result<PathBuf> {
+pub(crate) fn real(top: &Path) -> Result<PathBuf> {
     let absent = |error| absent(top, &error);
     match (top.parent(), top.file_name()) {
         (Some(parent), Some(name)) => {
@@ -57,7 +54,7 @@ fn absent(top: &Path, error: &std::io::Error) -> Error {
 ///
 /// # Errors
 /// `Usage` where `top` is not there.
-pub(super) fn walk(
+pub(crate) fn walk(
     root: &Root,
     top: &Path,
     visit: &mut dyn FnMut(WalkEvent<'_>) -> ControlFlow<()>,
@@ -77,46 +74,6 @@ pub(super) fn walk(
     // How it broke off is the visitor's own business.
     let _ = walk.enter(top, &metadata);
     Ok(())
-}
-
-/// What a walk read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WalkCounts {
-    /// Directories listed.
-    pub directories: u64,
-    /// Entries whose inode was read.
-    pub inodes: u64,
-    /// Directories and entries that could not be read.
-    pub refused: u64,
-    /// Why it ended early, if it did.
-    pub stopped: Option<StopReason>,
-}
-
-/// Walks `trees`, each on its own file system only, and follows no link.
-///
-/// # Errors
-/// `Usage` for a tree that is not there.
-pub fn warm_metadata(
-    root: &Root,
-    trees: &[PathBuf],
-    allowance: &mut Allowance,
-) -> Result<WalkCounts> {
-    let mut walked = WalkCounts::default();
-    for tree in trees {
-        walk(root, tree, &mut |met| {
-            match met {
-                WalkEvent::Directory => walked.directories += 1,
-                WalkEvent::Entry(..) => walked.inodes += 1,
-                WalkEvent::Refused => walked.refused += 1,
-            }
-            walked.stopped = allowance.check_limits(Bytes(0));
-            walked.stopped.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))
-        })?;
-        if walked.stopped.is_some() {
-            break;
-        }
-    }
-    Ok(walked)
 }
 
 struct Walk<'a> {

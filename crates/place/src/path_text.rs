@@ -14,14 +14,14 @@ enum PathForm {
     Bytes(Vec<u8>),
 }
 
-pub(super) fn serialize<S: Serializer>(path: &Path, out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(path: &Path, out: S) -> Result<S::Ok, S::Error> {
     match path.to_str() {
         Some(text) => out.serialize_str(text),
         None => path.as_os_str().as_bytes().serialize(out),
     }
 }
 
-pub(super) fn deserialize<'a, D: Deserializer<'a>>(input: D) -> Result<PathBuf, D::Error> {
+pub(crate) fn deserialize<'a, D: Deserializer<'a>>(input: D) -> Result<PathBuf, D::Error> {
     Ok(match PathForm::deserialize(input)? {
         PathForm::Text(text) => PathBuf::from(text),
         PathForm::Bytes(bytes) => PathBuf::from(OsString::from_vec(bytes)),
@@ -29,21 +29,21 @@ pub(super) fn deserialize<'a, D: Deserializer<'a>>(input: D) -> Result<PathBuf, 
 }
 
 /// For a path that may be absent.
-pub(super) mod optional {
+pub(crate) mod optional {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use std::path::PathBuf;
 
     #[derive(Serialize, Deserialize)]
     struct JsonPath(#[serde(with = "super")] PathBuf);
 
-    pub(in super::super) fn serialize<S: Serializer>(
+    pub(crate) fn serialize<S: Serializer>(
         path: &Option<PathBuf>,
         out: S,
     ) -> Result<S::Ok, S::Error> {
         path.clone().map(JsonPath).serialize(out)
     }
 
-    pub(in super::super) fn deserialize<'a, D: Deserializer<'a>>(
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(
         input: D,
     ) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<JsonPath>::deserialize(input)?.map(|path| path.0))

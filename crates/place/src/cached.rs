@@ -9,8 +9,8 @@
 //! one file and for all. One [`Access`] lasts for a command; it also leaves out files that may
 //! hang.
 
-use super::ranges;
-use super::read_plan::FileIdentity;
+use crate::ranges;
+use crate::read_plan::FileIdentity;
 use machine::Root;
 use machine::reach::{Reach, Refusal};
 use std::fs::File;
@@ -301,7 +301,7 @@ fn gets_true_answers(file: &File) -> bool {
 
 /// The ranges of `within`, of whole pages, that are in memory by `mincore`'s word, which is true
 /// only for the owner and root; `None` where the kernel does not say.
-pub(super) fn resident_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
+pub(crate) fn resident_of(file: &File, within: &Range<u64>) -> Option<Vec<Range<u64>>> {
     let page_bytes = sys::process::page_bytes() as u64;
     let mut found = Vec::new();
     for start in within.clone().step_by(WINDOW_BYTES as usize) {

@@ -1,7 +1,7 @@
 //! What is to be read of files: pieces in the order of their disk, and what each file must still
 //! be. Pure but for the size of a page.
 
-use super::{path_text, ranges};
+use crate::{path_text, ranges};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,7 +45,7 @@ impl FileIdentity {
 
     /// Where its last page ends.
     #[must_use]
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         let page_bytes = sys::process::page_bytes() as u64;
         self.bytes.div_ceil(page_bytes).saturating_mul(page_bytes)
     }
@@ -71,7 +71,7 @@ impl Piece {
 
     /// Whether `next` begins on the device where this ends.
     #[must_use]
-    pub(super) fn is_followed_by(&self, next: &Self) -> bool {
+    pub(crate) fn is_followed_by(&self, next: &Self) -> bool {
         let end = self.physical.map(|physical| physical + self.bytes());
         end.is_some() && end == next.physical
     }
@@ -122,7 +122,7 @@ impl ReadPlan {
 
     /// `pieces` with the files that they name, and no others.
     #[must_use]
-    pub(super) fn of_pieces(&self, pieces: &[Piece]) -> Self {
+    pub(crate) fn of_pieces(&self, pieces: &[Piece]) -> Self {
         let mut part = Self::default();
         let mut places = HashMap::new();
         for piece in pieces {
@@ -140,7 +140,7 @@ impl ReadPlan {
 
     /// The first `room` bytes of it; borrowed if that is all.
     #[must_use]
-    pub(super) fn limited_to(&self, room: Option<u64>) -> Cow<'_, Self> {
+    pub(crate) fn limited_to(&self, room: Option<u64>) -> Cow<'_, Self> {
         let Some(mut left) = room.filter(|room| *room < self.bytes()) else {
             return Cow::Borrowed(self);
         };
