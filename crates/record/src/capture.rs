@@ -13,10 +13,13 @@ mod group;
 mod live;
 mod marks;
 mod out_of_memory;
+mod own_gauges;
 mod pace;
+mod progress_notes;
 mod recent;
 mod sampler;
 mod servers;
+mod shown_sink;
 mod target;
 mod watch;
 
@@ -33,6 +36,7 @@ use crate::trace::Family;
 use crate::work::{WorkCounter, WorkSpec};
 use crate::{Error, ErrorKind, Result};
 use marks::MarkSocket;
+use model::GaugeSet;
 use model::machine::MachineFacts;
 use model::recording::{
     Ending, Facts, NewMemoryPrice, Recording, RecordingOutcome, SourceState, Subject,
@@ -41,6 +45,7 @@ use model::recording::{
 use sampler::RecordingPurpose;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use undo::AppliedChange;
 
 /// The rates that can be asked for: below one a second nothing is seen in time, above a
@@ -74,6 +79,8 @@ pub struct RecordOptions {
     pub surveyed_devices: Vec<SurveyedDevice>,
     /// What counts the work of the subject.
     pub work: Option<WorkSpec>,
+    /// What this program counts of itself while it works, sampled with all else.
+    pub gauges: Option<Arc<dyn GaugeSet>>,
     /// What the recording is dated by.
     pub clock: DayClock,
 }
@@ -94,6 +101,7 @@ impl Default for RecordOptions {
             new_memory: None,
             surveyed_devices: Vec::new(),
             work: None,
+            gauges: None,
             clock: DayClock::default(),
         }
     }

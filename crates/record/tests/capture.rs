@@ -8,9 +8,11 @@ mod captured;
 
 use captured::{Flag, alone, command, plan, shell, text};
 use model::recording::{Ending, Subject};
+use model::{CopyGauges, GaugeSet};
 use record::ErrorKind;
 use record::capture::{self, BackgroundRecording, CommandPlan, Keep, Live, RecordOptions, Target};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use testkit::TempDir;
 
 fn ending(script: &str) -> Ending {
@@ -278,6 +280,57 @@ fn a_probe_is_watched_beside_it() {
     assert!(steps.any(|text| text == "step one"));
     assert!(recording.outcome.is_some());
     assert!(!recording.facts.sight("realtime").is_open());
+}
+
+#[test]
+fn what_a_program_counts_of_itself_is_in_its_recording_and_shown_meanwhile() {
+    let _alone = alone();
+    let directory = TempDir::new();
+    let path = directory.join("copy.trec");
+    let gauges = Arc::new(CopyGauges::default());
+    let watch = RecordOptions {
+        output: Some(path.clone()),
+        gauges: Some(Arc::clone(&gauges) as Arc<dyn GaugeSet>),
+        ..RecordOptions::default()
+    };
+    let keep = Keep { time_ns: 60_000_000_000, bytes: 1 << 20 };
+    let background = BackgroundRecording::start_shown("copy", &watch, keep).unwrap();
+    let shown = |name: &str| {
+        let value = background
+            .look(|recording| recording.series(name).and_then(|series| series.steps.last()?.value));
+        value.flatten()
+    };
+    assert_eq!(shown("copy.read_bytes"), Some(0));
+    assert_eq!(shown("copy.dirty_bytes"), None);
+    gauges.read_bytes.add(3 << 20);
+    gauges.dirty_bytes.set(1 << 20);
+    for done in 1..=50 {
+        background.progress(done, "bytes");
+    }
+    captured::until(|| shown("copy.dirty_bytes").is_some());
+    assert_eq!(shown("copy.read_bytes"), Some(3 << 20));
+    assert!(shown("stat.ctxt").is_some(), "the machine is beside it");
+    gauges.durable_bytes.set(3 << 20);
+    background.finish().unwrap();
+    let recording = record::file::open(&path).unwrap();
+    assert_eq!(captured::last(&recording, "copy.durable_bytes"), 3 << 20);
+    assert!(recording.series("copy.held_back_ns").is_none());
+    let progress = recording.spans.iter().filter(|span| span.kind == "progress");
+    let texts: Vec<&str> = progress.map(|span| span.text.as_str()).collect();
+    assert_eq!((texts.first(), texts.last()), (Some(&"1 bytes"), Some(&"50 bytes")));
+    assert!(texts.len() < 50, "one a second");
+}
+
+#[test]
+fn without_a_file_only_the_last_minutes_are_kept() {
+    let _alone = alone();
+    let keep = Keep { time_ns: 60_000_000_000, bytes: 1 << 20 };
+    let watch = RecordOptions::default();
+    let background = BackgroundRecording::start_shown("copy", &watch, keep).unwrap();
+    assert!(background.look(|recording| !recording.ticks.is_empty()).unwrap());
+    background.finish().unwrap();
+    let plain = BackgroundRecording::start("copy", &watch).unwrap();
+    assert!(plain.look(|_| ()).is_none());
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 use machine::Root;
 use model::recording::{DeviceKind, Facts, SourceState};
+use model::{CopyGauges, GaugeSet};
 use proptest::prelude::*;
 use record::collect::{Collectors, Scope};
 use record::{ABSENT, Registry, Row};
@@ -670,6 +671,11 @@ fn every_series_is_documented() {
     let (v1_root, desktop_root) = (v1_host(), FakeRoot::desktop_v2());
     let v1 = Watched::fake(&v1_root, &of_process(7));
     let desktop = Watched::fake(&desktop_root, &Scope::default());
+    let copy = CopyGauges::default();
+    for named in copy.names() {
+        let known = patterns.iter().any(|pattern| matches(pattern, named.name));
+        assert!(known, "docs/counters.md does not have {}", named.name);
+    }
     for watched in [system, v1, desktop] {
         for schema in watched.registry.schemas() {
             let known = patterns.iter().any(|pattern| matches(pattern, &schema.name));

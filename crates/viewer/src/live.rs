@@ -4,7 +4,7 @@
 //! become one event of bounded length. Nobody but the page remembers its place, so that it may
 //! come back with it after a break.
 
-use crate::view::SeriesLine;
+use crate::view::{SeriesLine, shown_spans};
 use crate::who::{WhoNews, WhoPosition};
 use model::explanation::Explanation;
 use model::recording::{Recording, Span};
@@ -80,7 +80,7 @@ struct Event<'a> {
     ticks_ns: Vec<u64>,
     series: Vec<SeriesLine>,
     changes: Vec<(usize, u32, Option<i64>)>,
-    spans: &'a [Span],
+    spans: Vec<&'a Span>,
     who: Option<WhoNews>,
     explain: Option<&'a Explanation>,
     ended: bool,
@@ -126,7 +126,7 @@ pub fn event(
         ticks_ns: ticks.map(|tick| tick.at_ns).collect(),
         series: series.iter().map(line).collect(),
         changes: changes(recording, from as u32, to as u32),
-        spans,
+        spans: shown_spans(spans).collect(),
         who,
         explain: is_explained.then_some(now.explanation),
         ended,

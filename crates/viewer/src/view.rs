@@ -131,7 +131,7 @@ impl View {
                 samples: recording.ticks.len(),
                 ticks,
                 series,
-                spans: recording.spans.clone(),
+                spans: shown_spans(&recording.spans).cloned().collect(),
                 devices: recording.facts.devices.clone(),
                 explain,
                 who,
@@ -139,6 +139,11 @@ impl View {
             columns,
         }
     }
+}
+
+/// The spans that a page draws: how far the work was is a value over time and no mark.
+pub(crate) fn shown_spans(spans: &[Span]) -> impl Iterator<Item = &Span> {
+    spans.iter().filter(|span| span.kind != "progress")
 }
 
 /// Appends the changes `(sample, value)` as runs: how many samples to skip, how many changes follow

@@ -7,10 +7,13 @@ use model::explanation::Interval;
 use model::recording::{DeviceKind, Facts, LIMITED, Recording, Series, Span, Subject, Task, Usage};
 use std::collections::HashMap;
 
-/// Whether a counter of this name counts from 0 when it first appears: sums of events, and counts
-/// of limited groups.
+/// The names of all series that a copy counts of itself start so.
+pub(super) const COPY: &str = "copy.";
+
+/// Whether a counter of this name counts from 0 when it first appears: sums of events, counts of
+/// limited groups, and what a copy counts of itself.
 pub(super) fn begins_at_zero(name: &str) -> bool {
-    name.starts_with("trace.") || name.starts_with(LIMITED)
+    name.starts_with("trace.") || name.starts_with(COPY) || name.starts_with(LIMITED)
 }
 
 /// A part of a recording, in nanoseconds since its start; `None` is its own end.
@@ -215,7 +218,7 @@ impl<'a> View<'a> {
     /// How much a counter grew; `None` where it was not recorded.
     #[must_use]
     pub fn growth(&self, name: &str) -> Option<u64> {
-        if name.starts_with(LIMITED) {
+        if name.starts_with(LIMITED) || name.starts_with(COPY) {
             return self.sum(name);
         }
         self.series(name)?.growth(self.first, self.last)

@@ -2,7 +2,9 @@
 //!
 //! Opening is above the sinks: each of them knows only itself.
 
+use super::recent::RecentSink;
 use super::sampler::{Assignment, Sampler};
+use super::shown_sink::ShownSink;
 use crate::file::{FileSink, Ring, Writer};
 use crate::{Error, ErrorKind, Result};
 
@@ -25,5 +27,34 @@ pub(super) fn start_sampler(assignment: Assignment) -> Result<Sampler> {
         (Some(path), Some(keep_ns)) => {
             Sampler::start(assignment, move |facts| Ring::open(&path, keep_ns, keep_bytes, facts))
         }
+    }
+}
+
+/// As [`start_sampler`], with the last minutes in `recent` as well; without an output only those
+/// are kept.
+///
+/// # Errors
+/// When the recording cannot be made.
+pub(super) fn start_shown_sampler(
+    assignment: Assignment,
+    recent: Option<RecentSink>,
+) -> Result<Sampler> {
+    let Some(recent) = recent else {
+        return start_sampler(assignment);
+    };
+    let watch = &assignment.watch;
+    let (force, keep_bytes) = (watch.force, watch.keep_bytes);
+    match (watch.output.clone(), watch.keep_ns) {
+        (None, _) => Sampler::start(assignment, move |facts| {
+            recent.begin(facts);
+            Ok(recent)
+        }),
+        (Some(path), None) => Sampler::start(assignment, move |facts| {
+            Ok(ShownSink::new(FileSink::create(&path, force, facts)?, recent, facts))
+        }),
+        (Some(path), Some(keep_ns)) => Sampler::start(assignment, move |facts| {
+            let ring = Ring::open(&path, keep_ns, keep_bytes, facts)?;
+            Ok(ShownSink::new(ring, recent, facts))
+        }),
     }
 }

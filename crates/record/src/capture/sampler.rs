@@ -84,6 +84,8 @@ pub(super) struct Ended {
 #[derive(Debug)]
 enum SamplerRequest {
     Mark(String),
+    /// How much of its work the subject has done, in words.
+    Progress(String),
     /// The servers of the command.
     Servers(Vec<ServerFacts>),
     /// To be answered when it has been taken.
@@ -154,6 +156,13 @@ impl Sampler {
     /// Puts a mark into the recording.
     pub fn mark(&self, text: &str) {
         self.tell(SamplerRequest::Mark(marks::clipped(text).to_owned()));
+    }
+
+    /// Notes how much work is done. Wakes nothing: it is written with the next sample, the last one
+    /// of a second.
+    pub fn progress(&self, text: String) {
+        // A thread that is gone is noticed when the recording is closed.
+        let _ = self.requests.send(SamplerRequest::Progress(text));
     }
 
     /// Adds the servers of the command to the facts.

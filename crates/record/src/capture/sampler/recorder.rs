@@ -8,6 +8,7 @@ use super::joiners::Joiners;
 use super::whole_microseconds::WholeMicroseconds;
 use super::{Assignment, News, RecordingPurpose, Watched};
 use crate::capture::burst::Burst;
+use crate::capture::own_gauges::OwnGauges;
 use crate::capture::{out_of_memory, prioritize_thread, without_samples};
 use crate::collect::Collectors;
 use crate::registry::{Registry, Row};
@@ -45,6 +46,8 @@ pub(super) struct Recorder<S> {
     joiners: Option<Joiners>,
     /// Holds samples back and raises the rate, where that is wanted.
     pub burst: Option<Burst>,
+    /// What this program counts of itself.
+    gauges: Option<OwnGauges>,
     /// What the subject has done, and the number of its series.
     work: Option<(WorkCounter, u32)>,
     sink: S,
@@ -121,6 +124,7 @@ impl<S: RecordSink> Recorder<S> {
             listener,
             joiners,
             burst,
+            gauges: watch.gauges.clone().map(OwnGauges::new),
             work,
             facts,
             started_ns: 0,
@@ -143,6 +147,7 @@ impl<S: RecordSink> Recorder<S> {
         }
         self.take_tree();
         self.read_work(true);
+        self.read_gauges();
         self.started_ns = sys::clock::now_ns();
         self.started_ns
     }
@@ -151,6 +156,13 @@ impl<S: RecordSink> Recorder<S> {
     fn read_work(&mut self, is_fresh: bool) {
         if let Some((work, id)) = &self.work {
             work.sample(is_fresh, *id, &mut self.row);
+        }
+    }
+
+    /// Notes what this program counts of itself.
+    fn read_gauges(&mut self) {
+        if let Some(gauges) = &mut self.gauges {
+            gauges.read(&mut self.registry, &mut self.row);
         }
     }
 
@@ -164,6 +176,7 @@ impl<S: RecordSink> Recorder<S> {
     /// Takes a sample: reads all that is due, or everything, and hands the row on.
     pub fn sample(&mut self, tick: Tick, all: bool) {
         self.watch_joiners();
+        self.read_gauges();
         self.collectors.read(tick.at_ns, all, &mut self.registry, &mut self.row);
         if let Some(listener) = &mut self.listener {
             listener.read();

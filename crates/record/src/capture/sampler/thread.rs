@@ -7,6 +7,7 @@ use crate::capture::burst;
 use crate::capture::day_clock::DayClock;
 use crate::capture::marks::MarkSocket;
 use crate::capture::pace::Pace;
+use crate::capture::progress_notes::ProgressNotes;
 use crate::capture::{listen_for_marks, process_cpu_ns};
 use crate::sink::RecordSink;
 use crate::{Error, ErrorKind, Result};
@@ -40,6 +41,7 @@ pub(super) struct SamplerThread<S> {
     day_offset_ns: i128,
     suspended_ns: u64,
     last_taken: bool,
+    progress: ProgressNotes,
     purpose: RecordingPurpose,
     cpu_before_ns: u64,
     setup_ns: u64,
@@ -74,6 +76,7 @@ impl<S: RecordSink> SamplerThread<S> {
             suspended_ns: watch.clock.suspended_ns(),
             clock: watch.clock,
             last_taken: false,
+            progress: ProgressNotes::default(),
             purpose,
             cpu_before_ns,
             setup_ns: 0,
@@ -106,6 +109,7 @@ impl<S: RecordSink> SamplerThread<S> {
             while let Some(request) = inbox.next() {
                 match request {
                     SamplerRequest::Mark(text) => self.mark(text),
+                    SamplerRequest::Progress(text) => self.note_progress(text),
                     SamplerRequest::Servers(servers) => self.recorder.facts.servers = servers,
                     SamplerRequest::LastSample(taken) => {
                         self.last_sample();
@@ -230,6 +234,13 @@ impl<S: RecordSink> SamplerThread<S> {
         self.recorder.note("mark", text, now_ns, now_ns);
     }
 
+    fn note_progress(&mut self, text: String) {
+        let at_ns = self.since_start(sys::clock::now_ns());
+        if let Some(text) = self.progress.take_due(text, at_ns) {
+            self.recorder.note(ProgressNotes::KIND, text, at_ns, at_ns);
+        }
+    }
+
     fn drain_marks(&mut self) {
         let mut texts = Vec::new();
         if let Some(marks) = &mut self.marks {
@@ -263,6 +274,9 @@ impl<S: RecordSink> SamplerThread<S> {
         // The rest of the work is not urgent.
         let _ = sys::scheduling::ordinary();
         self.drain_marks();
+        if let Some((text, at_ns)) = self.progress.take_rest() {
+            self.recorder.note(ProgressNotes::KIND, text, at_ns, at_ns);
+        }
         self.note_raised_rate();
         // A mark that is sent from now on is refused, so its sender learns that it did not arrive.
         self.marks = None;
