@@ -12,6 +12,7 @@ pub mod observed;
 pub mod ramdisk;
 pub mod recording;
 pub mod rules;
+pub mod transfer;
 pub mod verdict;
 mod wording;
 
