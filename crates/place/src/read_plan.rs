@@ -9,6 +9,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use sys::file_stat::FileStat;
 
 /// Identifies a file and its content: whether it is still the one that was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +34,18 @@ impl FileIdentity {
             inode: metadata.ino(),
             bytes: metadata.len(),
             changed_ns: seconds_ns.saturating_add(metadata.ctime_nsec()),
+        }
+    }
+
+    /// The identity of the file that `stat` describes.
+    #[must_use]
+    pub fn of_stat(stat: &FileStat) -> Self {
+        let seconds_ns = stat.changed.seconds.saturating_mul(1_000_000_000);
+        Self {
+            device: stat.device,
+            inode: stat.inode,
+            bytes: stat.bytes,
+            changed_ns: seconds_ns.saturating_add(stat.changed.nanoseconds),
         }
     }
 

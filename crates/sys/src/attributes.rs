@@ -37,6 +37,35 @@ fn failed(operation: &'static str) -> impl Fn(Errno) -> Error {
     move |errno| Error::new(operation, errno.into())
 }
 
+/// The names of all extended attributes that this user may see. None where the file system has
+/// none.
+///
+/// # Errors
+/// Where they cannot be read.
+pub fn extended_names(file: &File) -> Result<Vec<OsString>> {
+    const OPERATION: &str = "read the extended attributes";
+    let room = match rustix::fs::flistxattr_query(file) {
+        Err(Errno::BADF) => rustix::fs::listxattr_query(in_proc(file)),
+        answer => answer,
+    };
+    // Most files have none: no room is needed to learn that.
+    let mut buffer = match room {
+        Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        Ok(_) => vec![0u8; MOST_BYTES],
+        Err(errno) => return Err(failed(OPERATION)(errno)),
+    };
+    let listed = match rustix::fs::flistxattr(file, &mut buffer[..]) {
+        Err(Errno::BADF) => rustix::fs::listxattr(in_proc(file), &mut buffer[..]),
+        answer => answer,
+    };
+    let bytes = listed.map_err(failed(OPERATION))?;
+    Ok(buffer[..bytes]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty())
+        .map(|name| OsStr::from_bytes(name).to_owned())
+        .collect())
+}
+
 /// All extended attributes that this user may read, sorted by name. None where the file system
 /// has none.
 ///
@@ -44,21 +73,11 @@ fn failed(operation: &'static str) -> impl Fn(Errno) -> Error {
 /// Where they cannot be read; one that vanishes meanwhile is left out.
 pub fn extended(file: &File) -> Result<Vec<ExtendedAttribute>> {
     const OPERATION: &str = "read the extended attributes";
+    let names = extended_names(file)?;
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut buffer = vec![0u8; MOST_BYTES];
-    let listed = match rustix::fs::flistxattr(file, &mut buffer[..]) {
-        Err(Errno::BADF) => rustix::fs::listxattr(in_proc(file), &mut buffer[..]),
-        answer => answer,
-    };
-    let bytes = match listed {
-        Ok(bytes) => bytes,
-        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
-        Err(errno) => return Err(failed(OPERATION)(errno)),
-    };
-    let names: Vec<OsString> = buffer[..bytes]
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-        .map(|name| OsStr::from_bytes(name).to_owned())
-        .collect();
     let mut found = Vec::new();
     for name in names {
         let got = match rustix::fs::fgetxattr(file, &*name, &mut buffer[..]) {
@@ -67,7 +86,8 @@ pub fn extended(file: &File) -> Result<Vec<ExtendedAttribute>> {
         };
         match got {
             Ok(bytes) => found.push((name, buffer[..bytes].to_vec())),
-            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS) => {}
+            // Listed by some file systems that do not have its kind.
+            Err(Errno::NODATA | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP) => {}
             Err(errno) => return Err(failed(OPERATION)(errno)),
         }
     }
@@ -85,6 +105,21 @@ pub fn set_extended(file: &File, name: &OsStr, value: &[u8]) -> Result<()> {
         answer => answer,
     };
     set.map_err(failed("set an extended attribute"))
+}
+
+/// Removes one extended attribute; one that is not there is no error.
+///
+/// # Errors
+/// `Denied` for a file of another user.
+pub fn remove_extended(file: &File, name: &OsStr) -> Result<()> {
+    let removed = match rustix::fs::fremovexattr(file, name) {
+        Err(Errno::BADF) => rustix::fs::removexattr(in_proc(file), name),
+        answer => answer,
+    };
+    match removed {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(failed("remove an extended attribute")(errno)),
+    }
 }
 
 /// Gives the file to a user and a group. The kernel takes the bits for set-user-ID away, so the
@@ -160,6 +195,11 @@ mod tests {
                 all.iter().filter(|(name, _)| name.as_bytes().starts_with(b"user.")).collect();
             let (empty, x) = (OsString::from("user.empty"), OsString::from("user.x"));
             assert_eq!(own, [&(empty, Vec::new()), &(x, value.to_vec())]);
+            assert_eq!(extended_names(file).unwrap().len(), all.len());
+        }
+        for file in [&file, &held] {
+            remove_extended(file, OsStr::new("user.x")).unwrap();
+            assert!(!extended_names(file).unwrap().contains(&OsString::from("user.x")));
         }
     }
 

@@ -7,11 +7,15 @@
 //! the way to the directory are followed, and which users can change that way.
 
 mod entries;
+mod listing;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod walk;
 
 pub use entries::SpecialFile;
+pub use listing::ListedEntry;
+pub use stack::DirectoryStack;
 
 use crate::error::{Error, Result};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
@@ -418,7 +422,7 @@ fn beneath(
 }
 
 /// `name`, if it is one component that names an entry.
-fn single<'n>(operation: &'static str, name: &'n OsStr) -> Result<&'n OsStr> {
+pub(crate) fn single<'n>(operation: &'static str, name: &'n OsStr) -> Result<&'n OsStr> {
     let mut components = Path::new(name).components();
     match (components.next(), components.next()) {
         (Some(Component::Normal(only)), None) if only == name => Ok(name),

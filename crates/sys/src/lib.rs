@@ -19,6 +19,7 @@ mod error;
 mod failure;
 pub mod fiemap;
 pub mod file;
+pub mod file_stat;
 pub mod helper;
 pub mod interrupt;
 pub mod libc_facts;

@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use sys::file::CacheAdvice;
+use sys::file_stat::InodeKind;
 use sys::process_memory;
 
 /// What is to go.
@@ -62,11 +63,11 @@ fn evict_path(root: &Root, path: &Path) -> Result<Evicted> {
     let mut kept: BTreeMap<&str, u64> = BTreeMap::new();
     tree::walk(root, path, &mut |met| {
         let why = match met {
-            WalkEvent::Entry(path, metadata) if metadata.is_file() => {
-                evict_file(path, &mut evicted)
+            WalkEvent::Entry(entry) if entry.stat.kind == InodeKind::File => {
+                evict_file(&entry.path(), &mut evicted)
             }
-            WalkEvent::Refused => Some(REFUSED),
-            WalkEvent::Entry(..) | WalkEvent::Directory => None,
+            WalkEvent::Refused(..) => Some(REFUSED),
+            _ => None,
         };
         if let Some(why) = why {
             *kept.entry(why).or_default() += 1;

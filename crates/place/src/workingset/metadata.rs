@@ -36,9 +36,10 @@ pub fn warm_metadata(
     for tree in trees {
         tree::walk(root, tree, &mut |met| {
             match met {
-                WalkEvent::Directory => walked.directories += 1,
-                WalkEvent::Entry(..) => walked.inodes += 1,
-                WalkEvent::Refused => walked.refused += 1,
+                WalkEvent::Enter(_) => walked.directories += 1,
+                WalkEvent::Entry(_) => walked.inodes += 1,
+                WalkEvent::Refused(..) => walked.refused += 1,
+                WalkEvent::OtherFileSystem(_) | WalkEvent::Leave(_) => {}
             }
             walked.stopped = allowance.check_limits(Bytes(0));
             walked.stopped.map_or(ControlFlow::Continue(()), |_| ControlFlow::Break(()))

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sys::directory::FilePlace;
 use sys::file::{Durability, FileMode};
+use sys::file_stat::InodeKind;
 
 /// What is in memory at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,13 +128,13 @@ pub fn take(root: &Root, selection: &Selection, trees: &[PathBuf]) -> Result<Sna
         // A link on the way is followed now: a restore follows none that leads to another mount.
         let tree = tree::real(tree)?;
         tree::walk(root, &tree, &mut |met| {
-            if let WalkEvent::Entry(path, metadata) = met
-                && metadata.is_file()
-                && metadata.len() > 0
+            if let WalkEvent::Entry(entry) = met
+                && entry.stat.kind == InodeKind::File
+                && entry.stat.bytes > 0
             {
-                let identity = FileIdentity::of(metadata);
+                let identity = FileIdentity::of_stat(entry.stat);
                 if seen.insert((identity.device, identity.inode)) {
-                    snapshot.add(path.to_owned(), &identity, &mut access);
+                    snapshot.add(entry.path(), &identity, &mut access);
                 }
             }
             tree::unless_interrupted()
