@@ -1,5 +1,5 @@
-//! A fresh ext4 or XFS file system on a device of a test's own: a slow disk, or a loop device over
-//! a file in RAM, whose queue settings and limits a test may change. Needs root.
+//! A fresh file system, mostly ext4, on a device of a test's own: a slow disk, or a loop device
+//! over a file in RAM, whose queue settings and limits a test may change. Needs root.
 
 use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
@@ -11,6 +11,8 @@ enum FileSystem {
     Ext4,
     /// With a log as small as its size permits.
     Xfs,
+    /// Any other, by its name and the options of its `mkfs`.
+    Other(&'static str, &'static [&'static str]),
 }
 
 impl FileSystem {
@@ -18,6 +20,9 @@ impl FileSystem {
         match self {
             Self::Ext4 => run("mkfs.ext4", &["-q", "-F", device]),
             Self::Xfs => run("mkfs.xfs", &["-q", "-f", "-l", "size=64m", device]),
+            Self::Other(name, options) => {
+                run(&format!("mkfs.{name}"), &[options, [device].as_slice()].concat())
+            }
         }
         .map(drop)
     }
@@ -28,6 +33,7 @@ impl FileSystem {
             // The kernel would go on writing tables of inodes while a test measures.
             Self::Ext4 => run("mount", &["-o", "noinit_itable", device, &point]),
             Self::Xfs => run("mount", &[device, &point]),
+            Self::Other(name, _) => run("mount", &["-t", name, device, &point]),
         }
         .map(drop)
     }
@@ -139,6 +145,19 @@ impl Mounted {
     /// The words for [`crate::skip`].
     pub fn large_xfs() -> Result<Self, String> {
         Self::over_memory(FileSystem::Xfs, 12 << 40, LoopDevice::over)
+    }
+
+    /// A file system of this name, as `vfat`, made with these options of its `mkfs`, of `bytes`
+    /// bytes in RAM.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`], also where the kernel does not have it.
+    pub fn made(
+        name: &'static str,
+        options: &'static [&'static str],
+        bytes: u64,
+    ) -> Result<Self, String> {
+        Self::over_memory(FileSystem::Other(name, options), bytes, LoopDevice::over)
     }
 
     fn over_memory(

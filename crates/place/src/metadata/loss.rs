@@ -1,0 +1,181 @@
+//! What of the metadata of a file a target does not hold, and why: a typed list, which a copier
+//! counts and names. An error of the target itself is not a loss.
+
+use std::ffi::OsString;
+use std::fmt;
+use sys::ErrorKind;
+use sys::attributes::FileTime;
+
+/// Something that the copy of a file lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetadataLoss {
+    /// Its owner.
+    Owner {
+        /// The number of the user.
+        wanted: u32,
+        /// Why.
+        reason: LossReason,
+    },
+    /// Its group.
+    Group {
+        /// The number of the group.
+        wanted: u32,
+        /// Why.
+        reason: LossReason,
+    },
+    /// Its permissions.
+    Mode {
+        /// Those of the source: 12 bits.
+        wanted: u32,
+        /// What the target has.
+        held: u32,
+        /// Why.
+        reason: LossReason,
+    },
+    /// An access control list.
+    AccessList {
+        /// Whether it is the one that a directory hands down.
+        is_default: bool,
+        /// Why.
+        reason: LossReason,
+    },
+    /// Another extended attribute.
+    Attribute {
+        /// Its name.
+        name: OsString,
+        /// Why.
+        reason: LossReason,
+    },
+    /// When it was last read.
+    Accessed {
+        /// That of the source.
+        wanted: FileTime,
+        /// What the target has.
+        held: FileTime,
+        /// Why.
+        reason: LossReason,
+    },
+    /// When its content last changed.
+    Modified {
+        /// That of the source.
+        wanted: FileTime,
+        /// What the target has.
+        held: FileTime,
+        /// Why.
+        reason: LossReason,
+    },
+}
+
+/// The kinds of [`MetadataLoss`], to count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LossKind {
+    /// Owners and groups.
+    Owner,
+    /// Permissions.
+    Mode,
+    /// Access control lists.
+    AccessList,
+    /// Extended attributes.
+    Attribute,
+    /// Times.
+    Time,
+}
+
+/// Why a target does not hold something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LossReason {
+    /// This user may not set it, or the file system answers so.
+    Denied,
+    /// The file system has nothing of the kind.
+    Unsupported,
+    /// It takes more room than the file system has for it.
+    NoSpace,
+    /// The target accepts it, and keeps something else.
+    NotHeld,
+    /// The target's times are coarser, or do not reach as far.
+    Rounded,
+    /// Bits that run a program as its owner are left out without that owner.
+    WithoutOwner,
+}
+
+impl MetadataLoss {
+    /// What it is, to count.
+    #[must_use]
+    pub fn kind(&self) -> LossKind {
+        match self {
+            Self::Owner { .. } | Self::Group { .. } => LossKind::Owner,
+            Self::Mode { .. } => LossKind::Mode,
+            Self::AccessList { .. } => LossKind::AccessList,
+            Self::Attribute { .. } => LossKind::Attribute,
+            Self::Accessed { .. } | Self::Modified { .. } => LossKind::Time,
+        }
+    }
+
+    pub(super) fn is_of_owner(&self) -> bool {
+        self.kind() == LossKind::Owner
+    }
+
+    fn reason(&self) -> LossReason {
+        match self {
+            Self::Owner { reason, .. }
+            | Self::Group { reason, .. }
+            | Self::Mode { reason, .. }
+            | Self::AccessList { reason, .. }
+            | Self::Attribute { reason, .. }
+            | Self::Accessed { reason, .. }
+            | Self::Modified { reason, .. } => *reason,
+        }
+    }
+}
+
+impl fmt::Display for MetadataLoss {
+    /// "owner 1000: not permitted"
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Owner { wanted, .. } => write!(out, "owner {wanted}"),
+            Self::Group { wanted, .. } => write!(out, "group {wanted}"),
+            Self::Mode { wanted, held, .. } => write!(out, "mode {wanted:04o}, is {held:04o}"),
+            Self::AccessList { is_default: false, .. } => write!(out, "access control list"),
+            Self::AccessList { is_default: true, .. } => write!(out, "default access control list"),
+            // A name may hold anything.
+            Self::Attribute { name, .. } => write!(out, "extended attribute {name:?}"),
+            Self::Accessed { .. } => write!(out, "time of the last access"),
+            Self::Modified { .. } => write!(out, "time of the last change"),
+        }?;
+        write!(out, ": {}", self.reason())
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Denied => "not permitted",
+            Self::Unsupported => "not supported there",
+            Self::NoSpace => "no room for it there",
+            Self::NotHeld => "not kept there",
+            Self::Rounded => "coarser times or a shorter range there",
+            Self::WithoutOwner => "set-user-ID and set-group-ID need the owner",
+        })
+    }
+}
+
+/// Why the target does not hold something, or the error where it failed.
+pub(super) fn reason_of(error: sys::Error) -> sys::Result<LossReason> {
+    Ok(match error.kind {
+        // A file system that is read-only by now holds nothing more at all.
+        ErrorKind::Denied if error.number() != Some(EROFS) => LossReason::Denied,
+        ErrorKind::Unsupported => LossReason::Unsupported,
+        // An attribute or a list of a kind, or of a user, that the file system does not know.
+        ErrorKind::Invalid => LossReason::Unsupported,
+        // An attribute is bounded by a block, so this is said with terabytes free.
+        ErrorKind::NoSpace => LossReason::NoSpace,
+        ErrorKind::Other if [Some(E2BIG), Some(ERANGE)].contains(&error.number()) => {
+            LossReason::NoSpace
+        }
+        _ => return Err(error),
+    })
+}
+
+const E2BIG: i32 = 7;
+const EROFS: i32 = 30;
+const ERANGE: i32 = 34;
