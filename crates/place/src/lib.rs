@@ -9,6 +9,7 @@
 pub mod background;
 pub mod cached;
 mod error;
+pub mod fit;
 pub mod metadata;
 pub mod order;
 mod path_text;

@@ -22,7 +22,7 @@ pub use replace::{Durability, FileMode, TempFile, replace};
 /// What will be done with a range, as a hint to the page cache.
 pub use rustix::fs::Advice as CacheAdvice;
 pub use scratch::Scratch;
-pub use system::{FileSystem, file_system, file_system_of};
+pub use system::{FileSystem, file_system, file_system_of, folds_case};
 pub use unnoticed::{open_place, open_unnoticed, open_unnoticed_below};
 
 use crate::error::{Error, ErrorKind, Result, count, failed};

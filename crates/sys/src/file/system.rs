@@ -17,6 +17,8 @@ pub struct FileSystem {
     pub name: Option<&'static str>,
     /// What an ordinary user can still write, in bytes.
     pub free_bytes: u64,
+    /// How many inodes an ordinary user can still make; `None` where they are not counted.
+    pub free_inodes: Option<u64>,
     /// The size of its blocks, in bytes.
     pub block_bytes: u64,
     /// Whether its files live in memory only (tmpfs, ramfs, hugetlbfs).
@@ -24,6 +26,9 @@ pub struct FileSystem {
     /// Whether its files live on another machine, as far as the type tells.
     pub network: bool,
 }
+
+/// `FS_CASEFOLD_FL` of linux/fs.h.
+const CASEFOLD: u32 = 0x4000_0000;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Home {
@@ -81,10 +86,18 @@ pub fn file_system(file: &File) -> Result<FileSystem> {
         magic,
         name: known.map(|(_, name, _)| *name),
         free_bytes: stat.f_bavail.saturating_mul(block_bytes),
+        // FAT and btrfs make them as they are needed, and report none at all.
+        free_inodes: (stat.f_files > 0).then_some(stat.f_ffree),
         block_bytes,
         in_ram: home == Home::Ram,
         network: home == Home::Network,
     })
+}
+
+/// Whether a directory takes names that differ by case only for one (`chattr +F`).
+#[must_use]
+pub fn folds_case(directory: &File) -> bool {
+    rustix::fs::ioctl_getflags(directory).is_ok_and(|flags| flags.bits() & CASEFOLD != 0)
 }
 
 /// The file system that holds `path`, a file, directory or block device.
