@@ -6,7 +6,8 @@
 //! so that no process is left waiting.
 
 use crate::TempDir;
-use crate::fuse_file::{FileContent, answer, mount, unmount};
+use crate::fuse_file::{FileContent, answer};
+use crate::fuse_protocol::{REQUEST_ROOM, RootKind, mount, unmount};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -21,8 +22,6 @@ use std::time::Duration;
 const NONBLOCK: i32 = 0o4000;
 /// How often it looks.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Room for the largest request.
-const MOST_BYTES: usize = (1 << 20) + 4096;
 /// Its length.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -65,7 +64,7 @@ impl DeadFuse {
             .custom_flags(NONBLOCK)
             .open("/dev/fuse")
             .map_err(|error| format!("/dev/fuse: {error}"))?;
-        mount(&device, &path)?;
+        mount(&device, &path, RootKind::File)?;
         let state = Arc::new(AtomicU8::new(Dead::Not as u8));
         let seen = Arc::clone(&state);
         let server = std::thread::Builder::new()
@@ -125,7 +124,7 @@ impl Drop for DeadFuse {
 }
 
 fn serve(mut device: &File, state: &AtomicU8) {
-    let mut request = vec![0; MOST_BYTES];
+    let mut request = vec![0; REQUEST_ROOM];
     loop {
         let now = state.load(Ordering::SeqCst);
         if now == ENDED {

@@ -1,22 +1,24 @@
-//! A fresh file system, mostly ext4, on a device of a test's own: a slow disk, or a loop device
-//! over a file in RAM, whose queue settings and limits a test may change. Needs root.
+//! A fresh file system, mostly ext4, on a device of a test's own: a slow or faulty disk, or a
+//! loop device over a file in RAM, whose queue settings and limits a test may change. Needs root.
 
+use crate::fuse_protocol::unmount;
 use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// How a file system is made and mounted.
-#[derive(Clone, Copy, Debug)]
-enum FileSystem {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    /// The usual one.
     Ext4,
-    /// With a log as small as its size permits.
+    /// With a log as small as a large one permits; from 300 MiB on.
     Xfs,
     /// Any other, by its name and the options of its `mkfs`.
     Other(&'static str, &'static [&'static str]),
 }
 
 impl FileSystem {
-    fn make(self, device: &str) -> Result<(), String> {
+    pub(crate) fn make(self, device: &str) -> Result<(), String> {
         match self {
             Self::Ext4 => run("mkfs.ext4", &["-q", "-F", device]),
             Self::Xfs => run("mkfs.xfs", &["-q", "-f", "-l", "size=64m", device]),
@@ -53,10 +55,18 @@ impl Mount<'_> {
     }
 
     fn of(file_system: FileSystem, device: &Path, point: PathBuf) -> Result<Self, String> {
-        let device = device.to_string_lossy();
-        file_system.make(&device)?;
-        std::fs::create_dir(&point).map_err(|error| error.to_string())?;
-        file_system.mount(&device, &point)?;
+        file_system.make(&device.to_string_lossy())?;
+        Self::existing(file_system, device, point)
+    }
+
+    /// Mounts what is on `device`, whose owner lives as long, at `point`, which is made if absent.
+    pub(crate) fn existing(
+        file_system: FileSystem,
+        device: &Path,
+        point: PathBuf,
+    ) -> Result<Self, String> {
+        std::fs::create_dir_all(&point).map_err(|error| error.to_string())?;
+        file_system.mount(&device.to_string_lossy(), &point)?;
         Ok(Self { point, _device: PhantomData })
     }
 
@@ -90,7 +100,7 @@ impl Mount<'_> {
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        let _ = run("umount", &[&self.point.to_string_lossy()]);
+        unmount(&self.point);
     }
 }
 

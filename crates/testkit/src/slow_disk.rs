@@ -10,8 +10,9 @@
 //! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
 
 use crate::disk_model::{DiskModel, DiskRequest, RequestKind};
-use crate::fuse_file::{self, FileContent, FuseFile};
-use crate::{LoopDevice, Mount, SwapDevice, run};
+use crate::fuse_file::{FileContent, FuseFile};
+use crate::fuse_leftovers::remove_leftovers;
+use crate::{LoopDevice, Mount, SwapDevice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -196,49 +197,9 @@ impl FileContent for Platter {
     }
 }
 
-/// Removes the disks of tests that were killed: their mounts name a process that is gone.
-/// The connection ends first, by force: whoever waits for an answer gets an error then.
-fn remove_leftovers() {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    for point in mounts.lines().filter_map(orphaned) {
-        let _ = run("umount", &["--force", point]);
-        let devices = run("losetup", &["--noheadings", "--output", "NAME", "--associated", point]);
-        for device in devices.unwrap_or_default().split_whitespace() {
-            let _ = run("swapoff", &[device]);
-            let _ = run("umount", &[device]);
-            let _ = run("losetup", &["--detach", device]);
-        }
-        let _ = fuse_file::unmount(Path::new(point));
-        if let Some(directory) = Path::new(point).parent() {
-            let _ = std::fs::remove_dir_all(directory);
-        }
-    }
-}
-
-/// The mount point in a line of mountinfo, if it is one of ours and its server is gone.
-fn orphaned(line: &str) -> Option<&str> {
-    let (mount, kind) = line.split_once(" - ")?;
-    let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
-    let server: u32 = source.strip_prefix(fuse_file::SOURCE_PREFIX)?.parse().ok()?;
-    let gone = !Path::new("/proc").join(server.to_string()).exists();
-    gone.then(|| mount.split(' ').nth(4)).flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_mounts_of_a_test_that_is_gone_are_leftovers() {
-        let line = |source: &str| {
-            format!("90 29 0:45 / /tmp/x/disk rw,relatime - fuse {source} rw,user_id=0")
-        };
-        let living = format!("terrace-test-{}", std::process::id());
-        assert_eq!(orphaned(&line("terrace-test-4294967295")), Some("/tmp/x/disk"));
-        assert_eq!(orphaned(&line(&living)), None);
-        assert_eq!(orphaned(&line("sshfs")), None);
-        assert_eq!(orphaned("odd"), None);
-    }
 
     #[test]
     fn the_chosen_scheduler_is_in_brackets() {

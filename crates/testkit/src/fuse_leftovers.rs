@@ -1,0 +1,63 @@
+//! Removes what tests that were killed left mounted: their FUSE files and directories, and what is
+//! above them (loop devices, file systems, swap areas).
+
+use crate::fuse_protocol::{SOURCE_PREFIX, unmount};
+use crate::run;
+use std::path::Path;
+
+/// Removes the disks of tests that were killed: their mounts name a process that is gone.
+/// The connection ends first, by force: a process that waits for an answer gets an error then.
+pub(crate) fn remove_leftovers() {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    for point in mounts.lines().filter_map(orphaned) {
+        // Before the path is used, because the kernel then calls the file deleted.
+        let devices = loop_devices_over(Path::new(point));
+        let _ = run("umount", &["--force", point]);
+        for device in devices {
+            let _ = run("swapoff", &[&device]);
+            let _ = run("umount", &[&device]);
+            let _ = run("losetup", &["--detach", &device]);
+        }
+        let _ = unmount(Path::new(point));
+        if let Some(directory) = Path::new(point).parent() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// The loop devices over a file or over files in a directory.
+fn loop_devices_over(path: &Path) -> Vec<String> {
+    let devices = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let is_over = |entry: &std::fs::DirEntry| {
+        let file = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+        file.is_ok_and(|file| Path::new(file.trim_end()).starts_with(path))
+    };
+    let found = devices.filter(is_over);
+    found.map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy())).collect()
+}
+
+/// The mount point in a line of mountinfo, if it is one of ours and its server is gone.
+fn orphaned(line: &str) -> Option<&str> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
+    let server: u32 = source.strip_prefix(SOURCE_PREFIX)?.parse().ok()?;
+    let gone = !Path::new("/proc").join(server.to_string()).exists();
+    gone.then(|| mount.split(' ').nth(4)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mounts_of_a_test_that_is_gone_are_leftovers() {
+        let line = |source: &str| {
+            format!("90 29 0:45 / /tmp/x/disk rw,relatime - fuse {source} rw,user_id=0")
+        };
+        let living = format!("terrace-test-{}", std::process::id());
+        assert_eq!(orphaned(&line("terrace-test-4294967295")), Some("/tmp/x/disk"));
+        assert_eq!(orphaned(&line(&living)), None);
+        assert_eq!(orphaned(&line("sshfs")), None);
+        assert_eq!(orphaned("odd"), None);
+    }
+}
