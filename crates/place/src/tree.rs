@@ -91,6 +91,7 @@ pub struct TreeWalk {
     stack: DirectoryStack,
     levels: Vec<WalkLevel>,
     device: u64,
+    mount: Option<u64>,
     limits: WalkLimits,
     most_pending_bytes: usize,
     /// What waits above the current level.
@@ -131,6 +132,7 @@ impl TreeWalk {
         let stat = FileStat::of(top.file())?;
         Ok(Self {
             device: stat.device,
+            mount: stat.mount,
             stack: DirectoryStack::new(top, MOST_OPEN_DIRECTORIES),
             levels: Vec::new(),
             limits,
@@ -221,7 +223,7 @@ impl TreeWalk {
         };
         self.stat = stat;
         self.name.clone_from(&name);
-        if self.limits.one_file_system && stat.device != self.device {
+        if self.limits.one_file_system && self.is_elsewhere(&stat) {
             return Some(WalkStep::OtherFileSystem);
         }
         if stat.kind == InodeKind::Directory {
@@ -229,6 +231,13 @@ impl TreeWalk {
             self.state = WalkState::MetDirectory;
         }
         Some(WalkStep::Entry)
+    }
+
+    /// Whether an entry is on another file system than the top.
+    fn is_elsewhere(&self, stat: &FileStat) -> bool {
+        // Of a file on an overlay its layer's device is reported: only its mount tells then.
+        let is_on_mount = stat.mount.is_some() && stat.mount == self.mount;
+        stat.device != self.device && (stat.kind == InodeKind::Directory || !is_on_mount)
     }
 
     /// Enters the next directory that waits in the current one; `None` if none does.

@@ -31,6 +31,8 @@ const NEEDS: &[Need] = &[
     need("losetup", "util-linux", "block devices over a file"),
     need("mbw", "mbw", "copy figures to compare with"),
     need("mkfs.btrfs", "btrfs-progs", "a copy-on-write file system"),
+    need("mkfs.exfat", "exfatprogs", "an exFAT file system"),
+    need("mkfs.vfat", "dosfstools", "a FAT file system"),
     need("mkfs.ext4", "e2fsprogs", "a file system on a loop device"),
     need("mkfs.xfs", "xfsprogs", "a file system with large inode numbers"),
     need("node", "nodejs", "drives the browser, checks the pages' types"),

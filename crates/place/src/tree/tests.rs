@@ -245,6 +245,30 @@ fn another_file_system_is_met_and_not_entered() {
     assert_eq!(met(false), BTreeSet::from(["below", "entry"]));
 }
 
+/// On an overlay of two file systems `statx` reports the lower one's device of a file and the
+/// overlay's own of a directory.
+#[test]
+fn files_of_an_overlay_are_on_its_file_system() {
+    let lower = match Tmpfs::mount(1 << 20) {
+        Ok(tmpfs) => tmpfs,
+        Err(need) => return testkit::skip(need),
+    };
+    std::fs::create_dir(lower.path().join("below")).unwrap();
+    std::fs::write(lower.path().join("below/file"), b"x").unwrap();
+    let parent = TempDir::new();
+    let overlay = match testkit::Mount::overlay(lower.path(), parent.path()) {
+        Ok(overlay) => overlay,
+        Err(need) => return testkit::skip(need),
+    };
+    let limits = WalkLimits { one_file_system: true, reach: None };
+    let top = Directory::open(overlay.path()).unwrap();
+    let mut walk = TreeWalk::below(top, limits).unwrap();
+    let met = events(&mut walk, overlay.path());
+    assert_eq!(of('e', &met), [Path::new("below"), Path::new("below/file")]);
+    assert_eq!(of('o', &met), [] as [&Path; 0]);
+    drop(walk);
+}
+
 #[test]
 fn names_are_any_bytes_and_what_may_not_be_read_is_said() {
     use std::os::unix::ffi::OsStrExt;
