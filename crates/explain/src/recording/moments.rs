@@ -203,11 +203,15 @@ pub fn windows_before(moments: &[StandingOut]) -> Vec<Option<Window>> {
     moments.iter().zip(ends).map(before).collect()
 }
 
-/// Says what `moment` was about, by the verdict of that part: the first finding that weighs more
-/// there than in the verdict `before` it, and who it was.
+/// Says what `moment` was about, by the verdict of that part, and who it was: the first finding on
+/// what stood out that weighs more there than in the verdict `before` it, else the first of any
+/// that does. A machine whose processors are always full waits for them at a full disk, too.
 pub fn describe(moment: &mut StandingOut, verdict: &Explanation, before: &Explanation) {
-    let findings = verdict.findings.iter();
-    let own = findings.clone().find(|cause| is_heavier(cause, verdict, before));
+    let mut heavier = verdict.findings.iter().filter(|cause| is_heavier(cause, verdict, before));
+    let stood_out = |cause: &&Cause| {
+        moment.figures.iter().any(|figure| findings_of(&figure.id).contains(&&*cause.finding.id))
+    };
+    let own = heavier.clone().find(stood_out).or_else(|| heavier.next());
     let Some(cause) = own.or(verdict.findings.first()) else {
         moment.who = users(moment, verdict);
         return;
@@ -217,6 +221,36 @@ pub fn describe(moment: &mut StandingOut, verdict: &Explanation, before: &Explan
     moment.who = actors(cause);
     if moment.who.is_empty() {
         moment.who = users(moment, verdict);
+    }
+}
+
+/// The findings that are on a figure.
+fn findings_of(figure: &str) -> &'static [&'static str] {
+    match figure {
+        "cpu_pressure" | "processors" | "run_queue" | "process_cpu" => {
+            &["cpu_contention", "cpu_limit", "cpu_bound", "kernel_time"]
+        }
+        "steal" => &["processor_stolen"],
+        "memory_pressure" | "memory_limits" | "direct_reclaim" => {
+            &["memory_limit", "swapping", "cache_too_small", "reclaim_direct", "reclaim_throttled"]
+        }
+        "refaulted" => &["memory_limit", "cache_too_small", "cache_evicted_by_stream"],
+        "swapped_in" | "swapped_out" => &["memory_limit", "swapping", "zero_pages_swapped"],
+        "io_pressure" | "read" | "written" | "latency" | "major_faults" => &[
+            "memory_limit",
+            "swapping",
+            "cache_too_small",
+            "cache_evicted_by_stream",
+            "reads_from_device",
+            "writes_to_device",
+            "small_sync_writes",
+            "dirty_throttle",
+            "writeback_burst",
+            "io_limit",
+        ],
+        "cpu_limits" => &["cpu_limit"],
+        "killed" | "refused" => &["out_of_memory", "process_limit", "memory_limit"],
+        _ => &[],
     }
 }
 

@@ -4,7 +4,9 @@
 use super::who::sums::{ProcessSum, SharedSum, process_sums, request_sums};
 use model::Evidence;
 use model::explanation::Interval;
-use model::recording::{DeviceKind, Facts, LIMITED, Recording, Series, Span, Subject, Task, Usage};
+use model::recording::{
+    DeviceKind, Facts, LIMITED, ProcessFigure, Recording, Series, Span, Subject, Task, Usage,
+};
 use std::collections::HashMap;
 
 /// The names of all series that a copy counts of itself start so.
@@ -106,7 +108,7 @@ impl<'a> View<'a> {
         };
         // A whole recording has all rows of processes, also one that ends a moment after it.
         let rows = if whole { (0, u64::MAX) } else { (from_ns, to_ns) };
-        Self {
+        let view = Self {
             recording,
             by_name,
             from_ns,
@@ -116,7 +118,30 @@ impl<'a> View<'a> {
             whole,
             processes: sums_of(recording, rows),
             rows,
+        };
+        view.with_unseen_refaults()
+    }
+
+    /// Shares out what the kernel counts as read again and no process was seen to: what had been
+    /// evicted before the recorder ran, or was forgotten since. Each process gets more in
+    /// proportion to what it was seen to read again, at most all that it read.
+    fn with_unseen_refaults(mut self) -> Self {
+        let seen = |sum: &ProcessSum| sum.get(ProcessFigure::Refaulted).value;
+        let all_seen = self.processes.iter().map(seen).fold(0, u64::saturating_add);
+        let pages = self.growth("vmstat.workingset_refault_file").unwrap_or(0);
+        let counted = pages.saturating_mul(self.facts().page_bytes);
+        if all_seen == 0 || counted <= all_seen || self.facts().subject != Subject::Machine {
+            return self;
         }
+        let times = counted as f64 / all_seen as f64;
+        for sum in &mut self.processes {
+            let read = sum.get(ProcessFigure::ReadBytes).value;
+            let again = &mut sum.figures[ProcessFigure::Refaulted as usize];
+            let most = read.max(again.value);
+            again.value = ((again.value as f64 * times) as u64).min(most);
+            again.shared = ((again.shared as f64 * times) as u64).min(again.value);
+        }
+        self
     }
 
     /// What each process used in it; empty where processes were not watched.
@@ -325,5 +350,50 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn samples(&self) -> (u32, u32) {
         (self.first, self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::{Process, ProcessRow, Schema, Steps, Tick};
+
+    const PAGE: u64 = 4096;
+
+    /// What two processes read again, pages: of so many that the kernel counts, the first was seen
+    /// to read 400 again of its 900, the second none of its 500.
+    fn read_again(counted_pages: i64, subject: Subject) -> [u64; 2] {
+        let mut recording = Recording::default();
+        recording.facts.subject = subject;
+        recording.facts.page_bytes = PAGE;
+        recording.ticks = [0, 10].map(|at_ns| Tick { due_ns: at_ns, at_ns }).to_vec();
+        let name = "vmstat.workingset_refault_file".to_owned();
+        let schema = Schema { name, ..Schema::default() };
+        let mut series = Series { schema, steps: Steps::new() };
+        series.push(0, Some(7));
+        series.push(1, Some(7 + counted_pages));
+        recording.series = vec![series];
+        for (id, (read, again)) in (0..).zip([(900, 400), (500, 0)]) {
+            recording.who.processes.push(Process { id, ..Process::default() });
+            let mut row =
+                ProcessRow { process: id, to_ns: 10, processes: 1, ..ProcessRow::default() };
+            row.figures[ProcessFigure::ReadBytes as usize] = read * PAGE;
+            row.figures[ProcessFigure::Refaulted as usize] = again * PAGE;
+            recording.who.rows.push(row);
+        }
+        let view = View::new(&recording, Window::default());
+        let pages = |at: usize| view.process_sums()[at].get(ProcessFigure::Refaulted).value / PAGE;
+        [pages(0), pages(1)]
+    }
+
+    /// The mark of a page that was evicted before the recorder ran is not there.
+    #[test]
+    fn what_was_evicted_before_the_recorder_ran_is_read_again_too() {
+        assert_eq!(read_again(400, Subject::Machine), [400, 0]);
+        assert_eq!(read_again(800, Subject::Machine), [800, 0]);
+        assert_eq!(read_again(5_000, Subject::Machine), [900, 0], "all that it read");
+        assert_eq!(read_again(100, Subject::Machine), [400, 0], "what was seen was seen");
+        let one = Subject::Group { path: "/a".to_owned(), unit: None };
+        assert_eq!(read_again(800, one), [400, 0], "others read it");
     }
 }

@@ -30,7 +30,7 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     let mut explanation = explain_recording(&recording, window);
     let setting = setting(args, &explanation, &recording.facts);
     if window == Window::default() {
-        explanation.moments = moments::of(&args.file, recording);
+        moments::add_to(&mut explanation, &args.file, recording);
     }
     let text = if args.json {
         json::render(&explanation)?

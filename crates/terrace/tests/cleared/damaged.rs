@@ -3,6 +3,7 @@
 //! must be cleared by a number of what watched from the start to the end, and never is what the
 //! whole recording finds guilty.
 
+use crate::support::print_figure;
 use explain::recording::{Window, explain};
 use model::explanation::Explanation;
 use model::recording::{Recording, Series, SourceState, Span};
@@ -171,6 +172,8 @@ fn nothing_is_cleared_by_a_series_that_did_not_watch() {
         series += damaged;
         wrong.extend(of_recording);
     }
+    print_figure("cleared_series", series as f64);
+    print_figure("cleared_blindly", wrong.len() as f64);
     assert!(series > 500, "{series}");
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
 }
@@ -212,6 +215,7 @@ fn nothing_is_cleared_by_events_that_were_stopped_or_lost() {
             wrong.extend(blindly.iter().map(|what| format!("{name}: {damage}: {what}")));
         }
     }
+    print_figure("cleared_blindly", wrong.len() as f64);
     assert!(with_events >= 5, "{with_events}");
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
 }
@@ -239,5 +243,6 @@ fn nothing_guilty_is_cleared_where_a_source_was_absent() {
             wrong.extend(blindly.iter().map(|what| format!("{name} without {family}: {what}")));
         }
     }
+    print_figure("cleared_blindly", wrong.len() as f64);
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
 }

@@ -2,7 +2,7 @@
 //! suspects that root finds guilty of the same work is cleared, as the witness that root had was
 //! absent.
 
-use crate::support::{TERRACE, terrace, valid_explanation};
+use crate::support::{TERRACE, print_figure, terrace, valid_explanation};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::Permissions;
@@ -111,6 +111,7 @@ fn cleared_blindly(words: &[&str]) -> Result<Vec<String>, String> {
         let blindly = guilty.intersection(&cleared).map(|id| format!("{id} of `{}`", work.shell));
         wrong.extend(blindly);
     }
+    print_figure("cleared_blindly", wrong.len() as f64);
     Ok(wrong)
 }
 

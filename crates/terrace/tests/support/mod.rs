@@ -48,6 +48,12 @@ pub struct Ran {
     pub err: String,
 }
 
+/// Prints a value for a row of `cargo xtask bench days`, which reads these lines.
+#[allow(clippy::print_stdout, reason = "the harness shows it with the test's own output")]
+pub fn print_figure(row: &str, value: f64) {
+    println!("figure {}", serde_json::json!({ "row": row, "value": value }));
+}
+
 /// Runs `terrace` with the words of `line`.
 pub fn terrace(line: &str) -> Ran {
     run(command(line))

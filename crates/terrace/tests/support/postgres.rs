@@ -95,6 +95,11 @@ impl PostgresServer {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
+    /// The path of one of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
     /// One of its programs as a client.
     pub fn client(&self, program: &str) -> Command {
         let mut command = self.as_account(program);

@@ -12,11 +12,30 @@ use testkit::Random;
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const DAY_S: u64 = 86_400;
 
-/// Samples a second.
-const RATE_HZ: u64 = 1;
+/// How much the recorder wrote of the day.
+#[derive(Clone, Copy, Debug)]
+pub struct Density {
+    /// Samples a second.
+    pub rate_hz: u64,
+    /// Counters that grow in each sample, beside [`COUNTERS`].
+    pub growing: usize,
+    /// Counters that never change.
+    pub still: usize,
+    /// Rows of processes are so far apart.
+    pub rows_every_s: u64,
+    /// Processes that have a row each time, beside those of the day.
+    pub others: u32,
+}
 
-/// Rows of processes are so far apart.
-const ROWS_EVERY_S: u64 = 5;
+impl Density {
+    /// Enough to find an incident.
+    pub const SPARSE: Self = Self { rate_hz: 1, growing: 0, still: 0, rows_every_s: 5, others: 0 };
+
+    /// As a recorder of a machine writes it. Seen in 20 s of two processors that compiled: 742
+    /// series, of which 81 changed from a sample to the next.
+    pub const FULL: Self =
+        Self { rate_hz: 10, growing: 61, still: 661, rows_every_s: 1, others: 20 };
+}
 
 /// The midnight at which the day starts.
 const MIDNIGHT_S: u64 = 20_000 * 86_400;
@@ -82,7 +101,7 @@ pub fn three_incidents(seed: u64) -> Vec<Incident> {
 }
 
 /// Writes the day as a ring in the directory at `path`.
-pub fn write(path: &Path, seed: u64, incidents: &[Incident]) {
+pub fn write(path: &Path, seed: u64, incidents: &[Incident], density: Density) {
     let facts = Facts {
         processors: 4,
         root: true,
@@ -90,17 +109,21 @@ pub fn write(path: &Path, seed: u64, incidents: &[Incident]) {
         page_bytes: 4096,
         ..Facts::default()
     };
+    let Density { rate_hz, rows_every_s, .. } = density;
     let mut ring = file::Ring::open(path, 2 * DAY_S * SECOND_NS, 1 << 30, &facts).unwrap();
     let mut registry = Registry::new();
     let source = "/sys/fs/cgroup/memory/./web/memory.failcnt";
-    let ids =
-        COUNTERS.map(|(name, ..)| registry.id(name, "ns", SeriesKind::Counter, source).unwrap());
+    let mut id = |name: &str| registry.id(name, "ns", SeriesKind::Counter, source).unwrap();
+    let ids = COUNTERS.map(|(name, ..)| id(name));
+    let growing: Vec<u32> = (0..density.growing).map(|at| id(&format!("made.{at}"))).collect();
+    let mut row = Row::default();
+    (0..density.still).for_each(|at| row.count(id(&format!("still.{at}")), 7 * at as u64));
     let mut random = Random(seed);
     let mut values = COUNTERS.map(|_| 1_000);
-    let mut row = Row::default();
+    let mut grown = vec![0; growing.len()];
     let bursts = bursts(seed);
-    for number in 0..=DAY_S * RATE_HZ {
-        let second = number / RATE_HZ;
+    for number in 0..=DAY_S * rate_hz {
+        let second = number / rate_hz;
         let happening = incidents.iter().find(|one| one.when.contains(&second));
         let is_burst = bursts.iter().any(|burst| burst.contains(&second));
         let busy = busy(second) * if is_burst { 3.0 } else { 1.0 };
@@ -108,13 +131,18 @@ pub fn write(path: &Path, seed: u64, incidents: &[Incident]) {
             let noise = 0.5 + (random.next_u64() % 1_000) as f64 / 1_000.0;
             let usual = (*rate as f64 * busy * noise) as u64;
             let more = happening.map_or(0, |one| more[one.kind as usize]);
-            values[at] += (usual + more) / RATE_HZ;
+            values[at] += (usual + more) / rate_hz;
             row.count(ids[at], values[at]);
         }
-        let at_ns = number * SECOND_NS / RATE_HZ;
-        let is_due = number > 0 && number.is_multiple_of(ROWS_EVERY_S * RATE_HZ);
+        let bits = random.next_u64();
+        for (at, (id, value)) in growing.iter().zip(&mut grown).enumerate() {
+            *value += 100 + (bits >> (at % 50)) % 64;
+            row.count(*id, *value);
+        }
+        let at_ns = number * SECOND_NS / rate_hz;
+        let is_due = number > 0 && number.is_multiple_of(rows_every_s * rate_hz);
         if is_due {
-            let who = used_until(second, incidents);
+            let who = used_until(second, incidents, density);
             ring.who(&who).unwrap();
         }
         ring.sample(Tick { due_ns: at_ns, at_ns }, registry.schemas(), &row).unwrap();
@@ -143,12 +171,16 @@ fn bursts(seed: u64) -> Vec<Range<u64>> {
 
 /// What the programs used in the last seconds. A segment of a ring names its processes anew, which
 /// the ring does by itself.
-fn used_until(second: u64, incidents: &[Incident]) -> Who {
+fn used_until(second: u64, incidents: &[Incident], density: Density) -> Who {
+    let every_s = density.rows_every_s;
+    let others = 4..4 + density.others;
     let mut who = Who::default();
-    if second == ROWS_EVERY_S {
+    if second == every_s {
         who.processes = (0..).zip(PROGRAMS).map(process).collect();
+        let other = |id: u32| process((id, &format!("daemon{id}")));
+        who.processes.extend(others.clone().map(other));
     }
-    let from_s = second - ROWS_EVERY_S;
+    let from_s = second - every_s;
     let mut used = |process: usize, cpu_ns: u64, read: u64, memory_bytes: u64| {
         let mut row = ProcessRow {
             process: process as u32,
@@ -158,13 +190,14 @@ fn used_until(second: u64, incidents: &[Incident]) -> Who {
             memory_bytes,
             ..ProcessRow::default()
         };
-        row.figures[ProcessFigure::Cpu as usize] = cpu_ns * ROWS_EVERY_S;
-        row.figures[ProcessFigure::ReadBytes as usize] = read * ROWS_EVERY_S;
-        row.figures[ProcessFigure::CacheAdded as usize] = read * ROWS_EVERY_S;
+        row.figures[ProcessFigure::Cpu as usize] = cpu_ns * every_s;
+        row.figures[ProcessFigure::ReadBytes as usize] = read * every_s;
+        row.figures[ProcessFigure::CacheAdded as usize] = read * every_s;
         row.figures[ProcessFigure::SwappedIn as usize] = if process == 3 { 50 << 20 } else { 0 };
         who.rows.push(row);
     };
     used(0, (150e6 * busy(second)) as u64, 100_000, 300 << 20);
+    others.for_each(|id| used(id as usize, 1_000_000 + second % 7 * 1_000, 0, 20 << 20));
     for one in incidents.iter().filter(|one| one.when.contains(&(second - 1))) {
         let into = second - one.when.start;
         match one.kind {

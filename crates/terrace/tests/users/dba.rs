@@ -6,7 +6,7 @@
 //! 1.41 GiB again, as delay accounting had begun after the server.
 
 use crate::postgres::PostgresServer;
-use crate::support::{terrace, valid_explanation};
+use crate::support::{self, command, print_figure, terrace, valid_explanation};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -106,12 +106,47 @@ fn complaint(options: &str, file: &Path) -> Option<String> {
     Some(format!("record {options}: found {found:?}, cleared {cleared:?}\n{page}"))
 }
 
+/// Her first step is to run the client: the verdict sends her to the server, and does not advise to
+/// stop it. Seen: "stop or move the other programs", which were the database.
+fn client_is_sent_to_the_server(day: &Day) {
+    let file = day.directory.join("client.trec");
+    let mut run = command("run --force -o");
+    run.arg(&file).arg("--").arg(day.server.program("pgbench"));
+    run.arg("-h").arg(day.server.socket_directory());
+    run.args([
+        "-U",
+        "postgres",
+        "-S",
+        "-c",
+        &CLIENTS.to_string(),
+        "-j",
+        "2",
+        "-T",
+        "5",
+        "postgres",
+    ]);
+    let ran = support::run(run);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let page = ran.err;
+    let explanation = explained(&file);
+    let (pid, server) = (day.server.pid(), &explanation["server"]);
+    assert_eq!(server["pid"], pid, "{page}{explanation:#}");
+    let watches = format!("terrace record --pid {pid} --for 10");
+    let command = server["command"].as_str().unwrap();
+    assert!(command.contains(&watches), "{server}");
+    assert!(page.contains(&watches), "{page}");
+    let flowing = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flowing.contains("of its time it waited for"), "{page}");
+    assert!(!flowing.contains("stop or move"), "{page}");
+}
+
 #[test]
 fn the_memory_limit_of_a_database_is_found_first_and_never_cleared() {
     let day = match Day::begin() {
         Ok(day) => day,
         Err(need) => return testkit::skip(need),
     };
+    client_is_sent_to_the_server(&day);
     let _load = day.server.load(CLIENTS);
     day.wait_for_clients();
     let group = day.group_name();
@@ -131,6 +166,8 @@ fn the_memory_limit_of_a_database_is_found_first_and_never_cleared() {
             Some(complaint) => wrong.push(complaint),
         }
     }
+    print_figure("dba_wrong", wrong.len() as f64);
+    answered.iter().for_each(|after| print_figure("dba_first_answer_s", after.as_secs_f64()));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(answered.is_some_and(|after| after < PATIENCE), "{answered:?}");
     machine_names_the_group(&day);

@@ -6,6 +6,7 @@ mod client;
 mod day;
 mod dba;
 mod engineer;
+mod flight;
 #[path = "../support/postgres.rs"]
 mod postgres;
 mod sre;

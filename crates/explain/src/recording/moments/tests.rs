@@ -5,6 +5,7 @@ use super::*;
 use model::recording::{
     Process, ProcessFigure, ProcessRow, Recording, Schema, Series, SeriesKind, Span, Steps, Tick,
 };
+use model::{Finding, Grade};
 use std::ops::Range;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -237,4 +238,27 @@ fn marks_are_those_of_the_part() {
     };
     assert_eq!(shown(0, 10), ["00:00:01 deploy v42", "00:00:08 rollback"]);
     assert_eq!(shown(5, 10), ["00:00:08 rollback"]);
+}
+
+/// On a machine whose processors are always full, threads wait for them in any bad moment.
+#[test]
+fn a_moment_is_about_what_stood_out_in_it() {
+    let finding = |id: &str, ns| {
+        let finding = Finding::new(Grade::Measured, format!("claim of {id}"), None);
+        Cause::new(Some(ns), Finding { id: id.to_owned(), ..finding })
+    };
+    let verdict = |findings| Explanation { wall_ns: 10_000, findings, ..Explanation::default() };
+    let now = verdict(vec![finding("cpu_contention", 8_000), finding("memory_limit", 4_000)]);
+    let before = verdict(vec![finding("cpu_contention", 2_000)]);
+    let about = |figure: &str, now: &Explanation| {
+        let figure = UnusualFigure { id: figure.to_owned(), ..UnusualFigure::default() };
+        let mut moment = StandingOut { figures: vec![figure], ..StandingOut::default() };
+        describe(&mut moment, now, &before);
+        moment.finding.unwrap()
+    };
+    assert_eq!(about("refaulted", &now), "memory_limit");
+    assert_eq!(about("cpu_pressure", &now), "cpu_contention");
+    assert_eq!(about("steal", &now), "cpu_contention", "the first that is heavier");
+    let as_usual = verdict(vec![finding("memory_limit", 4_000), finding("cpu_contention", 2_000)]);
+    assert_eq!(about("cpu_pressure", &as_usual), "memory_limit", "no more than before");
 }

@@ -4,6 +4,7 @@
 //! evicted by a stream that went through the cache once, that rule speaks instead.
 
 use super::caused::CausedRun;
+use super::memory_limit;
 use super::refaults::{counted, refaults};
 use super::{RunVerdict, RunView};
 use crate::verdict::{NoFinding, clear_count};
@@ -17,6 +18,10 @@ pub(super) fn check(run: &RunView) -> RunVerdict {
         let why = "the wait for what was read again is not known";
         return run.without_time(clearing, "refaults", why);
     };
+    if memory_limit::lost_in_groups_ns(run) > again.ns / 2 {
+        // The limits of groups are blamed: their cache is too small, that of the machine is not.
+        return Err(NoFinding::Nothing);
+    }
     if !run.hurts(again.ns) {
         return clear_count(clearing, "refaults");
     }

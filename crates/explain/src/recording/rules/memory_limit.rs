@@ -134,15 +134,11 @@ fn cheap(run: &RunView, price: &Price) -> RunVerdict {
 
 /// Of the whole machine: every group that reached its limit, the dearest first.
 fn of_machine(run: &RunView) -> RunVerdict {
-    let groups = limited::held(run, |group| reached_by(run, group).is_some());
-    let mut held: Vec<HeldGroup> =
-        groups.into_iter().filter_map(|group| held_group(run, group)).collect();
-    held.retain(HeldGroup::is_worth_naming);
-    held.sort_by_key(|one| Reverse(one.ns));
+    let held = held_groups(run);
     if held.is_empty() {
         return none_held(run, OTHERS);
     }
-    let ns = held.iter().fold(0, |sum: u64, one| sum.saturating_add(one.ns));
+    let ns = lost_ns(&held);
     if !run.hurts(ns) {
         if held.iter().all(|one| one.is_timed) {
             return clear(Some(Evidence::time("lost at memory limits", ns, "who")));
@@ -155,6 +151,25 @@ fn of_machine(run: &RunView) -> RunVerdict {
         "Lost {lost} at memory limits, freeing memory and reading evicted data again: {names}"
     );
     Ok(Cause::new(Some(ns), Finding::new(Grade::Inferred, claim, evidence(&held))))
+}
+
+/// What all groups of the machine lost at their limits; 0 of another subject.
+pub(super) fn lost_in_groups_ns(run: &RunView) -> u64 {
+    if run.is_machine() { lost_ns(&held_groups(run)) } else { 0 }
+}
+
+fn lost_ns(held: &[HeldGroup]) -> u64 {
+    held.iter().fold(0, |sum: u64, one| sum.saturating_add(one.ns))
+}
+
+/// Every group of the machine that reached its limit, the dearest first.
+fn held_groups<'a>(run: &RunView<'a>) -> Vec<HeldGroup<'a>> {
+    let groups = limited::held(run, |group| reached_by(run, group).is_some());
+    let mut held: Vec<HeldGroup> =
+        groups.into_iter().filter_map(|group| held_group(run, group)).collect();
+    held.retain(HeldGroup::is_worth_naming);
+    held.sort_by_key(|one| Reverse(one.ns));
+    held
 }
 
 /// What the processes in a group lost for lack of memory. Reading again what one of them evicted

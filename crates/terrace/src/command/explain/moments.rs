@@ -5,16 +5,18 @@
 //! the one that `--at` prints.
 
 use explain::recording::{Window, explain, moments};
-use model::explanation::{Explanation, StandingOut};
+use model::explanation::Explanation;
 use model::recording::Recording;
 use record::file::RecordingOutline;
 use std::path::Path;
 
-/// The moments of the recording at `path` that stood out; `recording` is what was read of it.
-pub fn of(path: &Path, recording: Recording) -> Vec<StandingOut> {
+/// Adds the moments of the recording at `path` that stood out; `recording` is what was read of it.
+/// Only what is cleared in each of them stays cleared of the whole, of which they may be a small
+/// part.
+pub fn add_to(explanation: &mut Explanation, path: &Path, recording: Recording) {
     let mut found = moments::find(&recording);
     if found.is_empty() {
-        return found;
+        return;
     }
     let started_unix_ns = recording.facts.started_unix_ns;
     // A part takes memory, too: what was read whole is not needed where parts can be read.
@@ -28,9 +30,11 @@ pub fn of(path: &Path, recording: Recording) -> Vec<StandingOut> {
         let before = window.and_then(verdict_of).unwrap_or_default();
         if let Some(verdict) = verdict_of(moments::window_of(moment)) {
             moments::describe(moment, &verdict, &before);
+            let is_cleared = |id: &str| verdict.cleared.iter().any(|one| one.id == id);
+            explanation.cleared.retain(|suspect| is_cleared(&suspect.id));
         }
     }
-    found
+    explanation.moments = found;
 }
 
 /// The verdict of a part that is read alone.

@@ -7,6 +7,7 @@ use super::super::limits::reached;
 use super::super::refaults::refaults;
 use super::super::{RunView, memory_limit};
 use super::change::{parent_limit, room};
+use crate::recording::awaited;
 use crate::recording::limited::are_processors_busy;
 use model::Bytes;
 use model::explanation::Cause;
@@ -40,6 +41,12 @@ pub(super) fn possible(run: &RunView, cause: &Cause) -> Option<String> {
             "more memory is held than is in use",
         ),
         "cpu_contention" if is_of_own_threads(cause) && !are_processors_busy(run) => None,
+        // What ran meanwhile is the server that it waits for.
+        "cpu_contention"
+            if !is_of_own_threads(cause) && awaited::server(run.view, run.accounts).is_some() =>
+        {
+            None
+        }
         _ => own,
     }
 }
