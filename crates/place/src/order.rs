@@ -43,6 +43,13 @@ pub fn by_position(wanted: Vec<WantedFile>, access: &mut Access) -> ReadPlan {
     ReadPlan { files: wanted.into_iter().map(|wanted| wanted.file).collect(), pieces }
 }
 
+/// Where the first data of a file are on its disk, in bytes, to read many files in that order.
+/// `None` of a file without data and where the file system does not say.
+#[must_use]
+pub fn first_place(file: &File) -> Option<u64> {
+    sys::fiemap::first_place(file).ok().flatten()
+}
+
 /// The parts of `range` of the file with the index `file` that are on the disk, ascending, without
 /// holes; adjacent ones are joined.
 #[must_use]

@@ -8,15 +8,15 @@
 //! even what it is.
 //!
 //! Names of directories that are still to be entered are the only thing that grows. Beyond
-//! [`MOST_PENDING_BYTES`] those of the highest levels are forgotten, and listed again when the walk
-//! comes back.
+//! [`MOST_PENDING_BYTES`] those of the highest levels are forgotten but for 8 bytes each, and
+//! listed again when the walk comes back.
 
 mod level;
 #[cfg(test)]
 mod tests;
 
 use crate::{Error, ErrorKind, Result};
-use level::WalkLevel;
+use level::{ENTRIES_AT_ONCE, WalkLevel};
 use machine::Root;
 use machine::reach::Reach;
 use std::ffi::{OsStr, OsString};
@@ -93,6 +93,7 @@ pub struct TreeWalk {
     device: u64,
     mount: Option<u64>,
     limits: WalkLimits,
+    entries_at_once: usize,
     most_pending_bytes: usize,
     /// What waits above the current level.
     pending_bytes: usize,
@@ -136,6 +137,7 @@ impl TreeWalk {
             stack: DirectoryStack::new(top, MOST_OPEN_DIRECTORIES),
             levels: Vec::new(),
             limits,
+            entries_at_once: ENTRIES_AT_ONCE,
             most_pending_bytes: MOST_PENDING_BYTES,
             pending_bytes: 0,
             name: OsString::new(),
@@ -198,7 +200,7 @@ impl TreeWalk {
         loop {
             let level = self.levels.last_mut()?;
             if let Some(entry) = level.entries.pop() {
-                if let Some(step) = self.examine(entry.inode, entry.name) {
+                if let Some(step) = self.examine(entry.name) {
                     return Some(step);
                 }
             } else if let Some(step) = self.enter_next() {
@@ -213,7 +215,7 @@ impl TreeWalk {
     }
 
     /// Examines an entry of the current directory; `None` if it is left out.
-    fn examine(&mut self, inode: u64, name: OsString) -> Option<WalkStep> {
+    fn examine(&mut self, name: OsString) -> Option<WalkStep> {
         if !self.is_safe(&name) {
             return None;
         }
@@ -227,7 +229,7 @@ impl TreeWalk {
             return Some(WalkStep::OtherFileSystem);
         }
         if stat.kind == InodeKind::Directory {
-            self.levels.last_mut()?.wait(inode, name);
+            self.levels.last_mut()?.wait(name);
             self.state = WalkState::MetDirectory;
         }
         Some(WalkStep::Entry)
@@ -267,8 +269,9 @@ impl TreeWalk {
 
     /// Lists the next batch of the current directory.
     fn list_next(&mut self) -> std::result::Result<(), WalkStep> {
+        let at_once = self.entries_at_once;
         let listed = match (self.stack.current(), self.levels.last_mut()) {
-            (Ok(directory), Some(level)) => level.list(directory),
+            (Ok(directory), Some(level)) => level.list(directory, at_once),
             (Err(error), _) => Err(error),
             (Ok(_), None) => Ok(()),
         };
@@ -282,20 +285,11 @@ impl TreeWalk {
 
     /// Lists the directories again that the current level forgot.
     fn list_forgotten(&mut self) -> sys::Result<()> {
-        let directory = self.stack.current()?;
-        let Some(level) = self.levels.last_mut() else {
-            return Ok(());
-        };
-        let device = self.limits.one_file_system.then_some(self.device);
-        let names = level.list_again(directory, device)?;
-        for (inode, name) in names {
-            if self.is_safe(&name)
-                && let Some(level) = self.levels.last_mut()
-            {
-                level.wait(inode, name);
-            }
+        match (self.stack.current(), self.levels.last_mut()) {
+            (Ok(directory), Some(level)) => level.list_again(directory),
+            (Err(error), _) => Err(error),
+            (Ok(_), None) => Ok(()),
         }
-        Ok(())
     }
 
     /// Forgets the directories that wait in the highest levels, where the names of all that wait

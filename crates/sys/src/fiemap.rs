@@ -57,6 +57,17 @@ struct Question {
     extents: [RawExtent; EXTENTS_A_CALL],
 }
 
+/// Where the first extent of `file` is on its device, in bytes; `None` without an extent that has a
+/// place. Asks for one extent, however many there are.
+///
+/// # Errors
+/// As [`extents`].
+pub fn first_place(file: &File) -> Result<Option<u64>> {
+    let answer = ask(file, &(0..u64::MAX), 1)?;
+    let is_there = answer.mapped_extents > 0;
+    Ok(is_there.then(|| extent(&answer.extents[0])).and_then(|first| first.physical))
+}
+
 /// The extents that overlap `range` of `file`, ascending.
 ///
 /// # Errors
@@ -65,22 +76,9 @@ pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = range.start;
     while start < range.end {
-        let mut question = Question {
-            start,
-            length: range.end - start,
-            flags: 0,
-            mapped_extents: 0,
-            extent_count: EXTENTS_A_CALL as u32,
-            reserved: 0,
-            extents: [RawExtent::default(); EXTENTS_A_CALL],
-        };
-        // SAFETY: the structure has the kernel's layout, says how many extents it has room
-        // for, and lives across the call.
-        let answer =
-            unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut question) };
-        check("read the extents of the file", answer)?;
-        let count = EXTENTS_A_CALL.min(question.mapped_extents as usize);
-        let raw = &question.extents[..count];
+        let answer = ask(file, &(start..range.end), EXTENTS_A_CALL as u32)?;
+        let count = EXTENTS_A_CALL.min(answer.mapped_extents as usize);
+        let raw = &answer.extents[..count];
         found.extend(raw.iter().map(extent));
         let Some(last) = raw.last() else { break };
         let next = last.logical.saturating_add(last.length);
@@ -98,6 +96,24 @@ pub fn extents(file: &File, range: Range<u64>) -> Result<Vec<FileExtent>> {
 pub fn has_unwritten(file: &File) -> bool {
     let all = extents(file, 0..u64::MAX).unwrap_or_default();
     all.iter().any(|extent| extent.unwritten)
+}
+
+/// The first `most` extents of a range, at most [`EXTENTS_A_CALL`].
+fn ask(file: &File, range: &Range<u64>, most: u32) -> Result<Question> {
+    let mut question = Question {
+        start: range.start,
+        length: range.end - range.start,
+        flags: 0,
+        mapped_extents: 0,
+        extent_count: most.min(EXTENTS_A_CALL as u32),
+        reserved: 0,
+        extents: [RawExtent::default(); EXTENTS_A_CALL],
+    };
+    // SAFETY: the structure has the kernel's layout, says how many extents it has room for, and
+    // lives across the call.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut question) };
+    check("read the extents of the file", answer)?;
+    Ok(question)
 }
 
 fn extent(raw: &RawExtent) -> FileExtent {
@@ -130,6 +146,10 @@ mod tests {
         };
         assert_eq!(all.iter().map(|extent| extent.bytes).sum::<u64>(), 16384);
         assert!(all.iter().all(|extent| extent.physical.is_some()));
+        assert_eq!(first_place(&file).unwrap(), all[0].physical);
+        let hole = File::create_new(directory.join("hole")).unwrap();
+        hole.set_len(far).unwrap();
+        assert_eq!(first_place(&hole).unwrap(), None);
         let behind = extents(&file, far..far + 4096).unwrap();
         assert_eq!((behind.len(), behind[0].offset), (1, far));
         assert_eq!(extents(&file, 8192..8192 * 2).unwrap(), []);

@@ -1,20 +1,18 @@
 //! One directory of a walk: what is listed of it, and which of its directories wait to be entered.
 //! A batch is bounded, so a directory of any size is walked in pieces.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
 use sys::directory::{Directory, ListedEntry};
-use sys::file_stat::{FileStat, InodeKind};
+use sys::file_stat::FileStat;
 
 /// How many entries are sorted at once, and how many bytes of names: bounds the memory that a huge
 /// directory costs. A batch ends with the piece of 32 KiB that reaches one of them.
-const ENTRIES_AT_ONCE: usize = 64 << 10;
+pub(super) const ENTRIES_AT_ONCE: usize = 64 << 10;
 const NAME_BYTES_AT_ONCE: usize = 4 << 20;
 /// What a waiting name costs besides its bytes.
 const NAME_OVERHEAD: usize = 64;
-
-/// A directory by the number that it is listed with, and its name.
-type Waiting = (u64, OsString);
 
 #[derive(Debug)]
 pub(super) struct WalkLevel {
@@ -22,12 +20,12 @@ pub(super) struct WalkLevel {
     /// The entries of the batch that were not examined yet, the next one last.
     pub(super) entries: Vec<ListedEntry>,
     /// Directories of the batch that are to be entered, in order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<OsString>,
     waiting_bytes: usize,
-    is_forgotten: bool,
-    /// Whether a directory of the batch is not to be entered: the batch cannot be forgotten then.
-    has_skipped: bool,
-    last_entered: Option<Waiting>,
+    /// Those whose names were forgotten, by the sums of their names, in order. Not by their
+    /// inodes: FAT numbers them anew at each listing.
+    forgotten: Vec<u64>,
+    hashes: RandomState,
     batch_begin: u64,
     /// Where the next batch begins; `None` at the end of the directory.
     next_place: Option<u64>,
@@ -42,9 +40,8 @@ impl WalkLevel {
             entries: Vec::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
-            is_forgotten: false,
-            has_skipped: false,
-            last_entered: None,
+            forgotten: Vec::new(),
+            hashes: RandomState::new(),
             batch_begin: 0,
             next_place: Some(0),
             is_elsewhere: false,
@@ -56,7 +53,7 @@ impl WalkLevel {
     }
 
     pub(super) fn is_forgotten(&self) -> bool {
-        self.is_forgotten
+        !self.forgotten.is_empty()
     }
 
     pub(super) fn waiting_bytes(&self) -> usize {
@@ -68,12 +65,16 @@ impl WalkLevel {
         self.entries = Vec::new();
         self.waiting = VecDeque::new();
         self.waiting_bytes = 0;
-        self.is_forgotten = false;
+        self.forgotten = Vec::new();
         self.next_place = None;
     }
 
     /// Lists the next batch.
-    pub(super) fn list(&mut self, directory: &Directory) -> sys::Result<()> {
+    pub(super) fn list(
+        &mut self,
+        directory: &Directory,
+        entries_at_once: usize,
+    ) -> sys::Result<()> {
         let Some(begin) = self.next_place else {
             return Ok(());
         };
@@ -87,94 +88,70 @@ impl WalkLevel {
             name_bytes +=
                 self.entries[counted..].iter().map(|entry| entry.name.len()).sum::<usize>();
             counted = self.entries.len();
-            if place.is_none() || counted >= ENTRIES_AT_ONCE || name_bytes >= NAME_BYTES_AT_ONCE {
+            if place.is_none() || counted >= entries_at_once || name_bytes >= NAME_BYTES_AT_ONCE {
                 break place;
             }
         };
         self.batch_begin = begin;
         self.next_place = next_place;
         self.is_elsewhere = false;
-        self.has_skipped = false;
-        self.last_entered = None;
         self.entries
             .sort_unstable_by(|one, two| (two.inode, &two.name).cmp(&(one.inode, &one.name)));
         Ok(())
     }
 
     /// Lets a directory of the batch wait.
-    pub(super) fn wait(&mut self, inode: u64, name: OsString) {
+    pub(super) fn wait(&mut self, name: OsString) {
         self.waiting_bytes += name.len() + NAME_OVERHEAD;
-        self.waiting.push_back((inode, name));
+        self.waiting.push_back(name);
     }
 
     /// The next directory that waits.
     pub(super) fn next_waiting(&mut self) -> Option<OsString> {
-        let (inode, name) = self.waiting.pop_front()?;
+        let name = self.waiting.pop_front()?;
         self.waiting_bytes -= name.len() + NAME_OVERHEAD;
-        self.last_entered = Some((inode, name.clone()));
         self.is_elsewhere = true;
         Some(name)
     }
 
     /// The directory that was the last to wait does not any more.
     pub(super) fn forget_last(&mut self) {
-        if let Some((_, name)) = self.waiting.pop_back() {
+        if let Some(name) = self.waiting.pop_back() {
             self.waiting_bytes -= name.len() + NAME_OVERHEAD;
-            self.has_skipped = true;
         }
     }
 
-    /// Forgets the directories that wait, if they can be listed again. Returns the bytes.
+    /// Forgets the names of the directories that wait. Returns the bytes.
     pub(super) fn forget(&mut self) -> usize {
-        if self.waiting.is_empty() || self.has_skipped {
-            return 0;
-        }
-        self.waiting = VecDeque::new();
-        self.is_forgotten = true;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.forgotten.extend(waiting.iter().map(|name| self.hashes.hash_one(name)));
         std::mem::take(&mut self.waiting_bytes)
     }
 
-    /// Lists what was forgotten: those directories of the batch that were not entered, on `device`
-    /// if that is named. A directory that was changed meanwhile may give one twice, or not at all.
-    pub(super) fn list_again(
-        &mut self,
-        directory: &Directory,
-        device: Option<u64>,
-    ) -> sys::Result<Vec<Waiting>> {
-        self.is_forgotten = false;
+    /// Lists the batch again, and lets those directories wait whose names were forgotten. One that
+    /// was removed meanwhile does not any more.
+    pub(super) fn list_again(&mut self, directory: &Directory) -> sys::Result<()> {
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let order: HashMap<u64, usize> = forgotten.into_iter().zip(0..).collect();
         self.is_elsewhere = true;
         directory.list_from(self.batch_begin)?;
         let mut found = Vec::new();
         let mut piece = Vec::new();
-        loop {
+        while found.len() < order.len() {
             let place = directory.list_some(&mut piece)?;
-            let end = piece.iter().position(|entry| Some(entry.place) == self.next_place);
-            piece.truncate(end.map_or(piece.len(), |end| end + 1));
             for entry in piece.drain(..) {
-                if self.is_to_enter(&entry, directory, device) {
-                    found.push((entry.inode, entry.name));
+                if let Some(index) = order.get(&self.hashes.hash_one(&entry.name)) {
+                    found.push((*index, entry.name));
                 }
             }
-            if place.is_none() || end.is_some() {
+            if place.is_none() {
                 break;
             }
         }
         found.sort_unstable();
-        Ok(found)
-    }
-
-    fn is_to_enter(&self, entry: &ListedEntry, directory: &Directory, device: Option<u64>) -> bool {
-        let key = (entry.inode, &entry.name);
-        if self.last_entered.as_ref().is_some_and(|(inode, name)| key <= (*inode, name)) {
-            return false;
+        for (_, name) in found {
+            self.wait(name);
         }
-        match (entry.is_directory, device) {
-            (Some(false), _) => false,
-            (Some(true), None) => true,
-            _ => directory.stat(&entry.name).is_ok_and(|stat| {
-                let is_on_device = device.is_none_or(|device| device == stat.device);
-                stat.kind == InodeKind::Directory && is_on_device
-            }),
-        }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Directory, failed};
 use crate::error::Result;
-use rustix::fs::{FileType, RawDir, SeekFrom};
+use rustix::fs::{RawDir, SeekFrom};
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
@@ -17,14 +17,11 @@ const BUFFER_BYTES: usize = 32 << 10;
 /// An entry as its directory lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEntry {
-    /// The number of its inode; that of the directory below where something is mounted.
+    /// The number of its inode; that of the directory below where something is mounted. FAT may
+    /// number it anew at each listing.
     pub inode: u64,
     /// Its name: any bytes but `/` and 0.
     pub name: OsString,
-    /// Whether it is a directory; `None` where the file system does not list that.
-    pub is_directory: Option<bool>,
-    /// The place behind it.
-    pub place: u64,
 }
 
 impl Directory {
@@ -45,14 +42,8 @@ impl Directory {
             let place = entry.next_entry_cookie();
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
-                let kind = entry.file_type();
-                entries.push(ListedEntry {
-                    inode: entry.ino(),
-                    name: OsStr::from_bytes(name).to_owned(),
-                    is_directory: (kind != FileType::Unknown)
-                        .then_some(kind == FileType::Directory),
-                    place,
-                });
+                let name = OsStr::from_bytes(name).to_owned();
+                entries.push(ListedEntry { inode: entry.ino(), name });
             }
             // What is read behind it would be lost with the buffer.
             if listing.is_buffer_empty() {
@@ -87,7 +78,6 @@ mod tests {
         for name in &expected {
             std::fs::write(directory.join(name), b"").unwrap();
         }
-        std::fs::create_dir(directory.join("below")).unwrap();
         let mut listed = Vec::new();
         let mut place = Some(0);
         let mut pieces = 0;
@@ -98,9 +88,7 @@ mod tests {
             pieces += 1;
         }
         assert!(pieces > 2, "{pieces}");
-        let below = listed.iter().position(|entry| entry.name == "below").unwrap();
-        assert_ne!(listed.swap_remove(below).is_directory, Some(false));
-        assert!(listed.iter().all(|entry| entry.is_directory != Some(true) && entry.inode > 0));
+        assert!(listed.iter().all(|entry| entry.inode > 0));
         assert_eq!(listed.len(), expected.len());
         let names: BTreeSet<OsString> = listed.into_iter().map(|entry| entry.name).collect();
         assert_eq!(names, expected);
