@@ -168,14 +168,9 @@ fn reader(source: WorkSource, may_appear: bool) -> Box<dyn WorkReader> {
             Box::new(socket::Nginx { address, host, path })
         }
         WorkSource::File { path, key } => Box::new(number::FileSource { path, key, may_appear }),
-        WorkSource::Mysql { variable } => Box::new(CommandSource::new(mysql_command(&variable))),
+        WorkSource::Mysql { variable } => Box::new(CommandSource::of_mysql(&variable)),
         WorkSource::Command { line } => Box::new(CommandSource::new(line)),
     }
-}
-
-/// The name has letters, digits and `_` only.
-fn mysql_command(variable: &str) -> String {
-    format!("mysql -N -B -e \"SHOW GLOBAL STATUS LIKE '{variable}'\"")
 }
 
 fn read_once(reader: &mut dyn WorkReader, latest: &Latest) -> std::result::Result<(), String> {

@@ -3,7 +3,8 @@
 //!
 //! One shell stays and runs it: a recorder that adopts orphans knows its own children of the start
 //! only. Each answer ends with a line of its own. A command that hangs is waited for, and its value
-//! is absent meanwhile; the shell and all that it has started end with the reader.
+//! is absent meanwhile; the shell and all that it has started end with the reader. MySQL and
+//! MariaDB are asked by their own client, which knows where the server is.
 
 use super::number::{LONGEST_TEXT, first};
 use super::{ANSWER_LIMIT, WorkReader};
@@ -23,6 +24,8 @@ const LOOK_NS: u64 = 50_000_000;
 #[derive(Debug)]
 pub(super) struct CommandSource {
     line: String,
+    /// Whether it is a client of MySQL or MariaDB: its complaint is the reason.
+    is_mysql: bool,
     shell: Option<Shell>,
     /// Answers that are still to come, after one was too late.
     late: u32,
@@ -38,7 +41,34 @@ struct Shell {
 
 impl CommandSource {
     pub fn new(line: String) -> Self {
-        Self { line, shell: None, late: 0 }
+        Self { line, is_mysql: false, shell: None, late: 0 }
+    }
+
+    /// A variable of `SHOW GLOBAL STATUS`; its name has letters, digits and `_` only. Newer
+    /// packages of MariaDB have no program of the old name.
+    pub fn of_mysql(variable: &str) -> Self {
+        let line = format!(
+            "client=$(command -v mysql || command -v mariadb) || client=mysql; \
+             \"$client\" -N -B -e \"SHOW GLOBAL STATUS LIKE '{variable}'\" 2>&1"
+        );
+        Self { is_mysql: true, ..Self::new(line) }
+    }
+
+    /// The number of an answer.
+    fn number(&self, text: &str) -> Result<i64, String> {
+        if !self.is_mysql {
+            return first(text).ok_or_else(|| "the command printed no number".to_owned());
+        }
+        // A variable is its name, a tab and its value; all else is a complaint.
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+        let value = lines.clone().find_map(|line| line.split_once('\t'));
+        match value.and_then(|(_, value)| first(value)) {
+            Some(number) => Ok(number),
+            None => {
+                let said = lines.next().map(str::to_owned);
+                Err(said.unwrap_or_else(|| "it has no variable of this name".to_owned()))
+            }
+        }
     }
 }
 
@@ -57,7 +87,7 @@ impl WorkReader for CommandSource {
         match answer {
             Some(Ok(Some(text))) => {
                 self.late = 0;
-                first(&text).ok_or_else(|| "the command printed no number".to_owned())
+                self.number(&text)
             }
             Some(Ok(None)) => {
                 self.late = 1;
