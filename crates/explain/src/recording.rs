@@ -14,6 +14,7 @@
 pub mod accounting;
 pub mod attribution;
 mod awaited;
+mod contradictions;
 mod coverage;
 mod doubts;
 mod limited;
@@ -40,14 +41,18 @@ const SETUP_COUNTS_FROM_NS: u64 = 1_000_000_000;
 pub fn explain(recording: &Recording, window: Window) -> Explanation {
     let view = View::new(recording, window);
     let accounts = accounting::account(&view);
-    let judged = rules::judge(&rules::RunView { view: &view, accounts: &accounts });
+    let run = rules::RunView { view: &view, accounts: &accounts };
+    let mut judged = rules::judge(&run);
     let mut unseen = unseen::unseen(&view, &accounts);
     for of_rule in judged.unseen {
         if unseen.iter().all(|known| known.what != of_rule.what) {
             unseen.push(of_rule);
         }
     }
+    let contradictions =
+        contradictions::settle(&run, &mut judged.findings, &mut judged.cleared, &mut unseen);
     let server = awaited::server(&view, &accounts);
+    let (doubts, usual_doubts) = doubts::doubts(&view, &accounts.differences);
     let mut explanation = Explanation {
         schema: SCHEMA.to_owned(),
         subject: words::subject(recording),
@@ -67,7 +72,9 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         covered: judged.covered,
         cleared: judged.cleared,
         unseen,
-        doubts: doubts::doubts(&view, accounts.disagreements),
+        doubts,
+        usual_doubts,
+        contradictions,
         usage: Vec::new(),
         moments: Vec::new(),
         marks: moments::marks(recording, view.from_ns(), view.to_ns()),

@@ -4,6 +4,7 @@
 
 mod actors;
 mod awaited_server;
+mod contradiction;
 mod disk;
 mod moments;
 mod remedies;
@@ -12,6 +13,7 @@ mod slices;
 use crate::finding::{Evidence, Finding, Grade};
 pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
 pub use awaited_server::AwaitedServer;
+pub use contradiction::Contradiction;
 pub use disk::{DiskState, DiskVerdict};
 pub use moments::{ShownMark, StandingOut, UnusualFigure};
 pub use remedies::{ExpectedGain, Remedy, SettingChange};
@@ -263,6 +265,12 @@ pub struct Explanation {
     pub unseen: Vec<Unseen>,
     /// Why the numbers deserve less trust than usual: lost events, a cut file, lateness.
     pub doubts: Vec<String>,
+    /// Doubts that change no verdict: what this kernel never reports, small differences of clocks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usual_doubts: Vec<String>,
+    /// Sources that cannot both be right, those that nothing decides first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradictions: Vec<Contradiction>,
     /// The first users of each figure that was used much; empty where that was not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<FigureUse>,

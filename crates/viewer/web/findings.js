@@ -40,9 +40,11 @@ export function findings(explain, choose, now, of) {
     );
   });
   const none = element("p", {}, "Nothing hurt that is known here.");
+  const open = (explain.contradictions ?? []).find((/** @type {any} */ one) => !one.believed);
   return element(
     "section.findings",
     {},
+    open ? element("p.badge", {}, `Sources contradict each other: ${open.text}.`) : null,
     element("h2", {}, `What hurt${of}`),
     items.length ? element("ol", {}, ...items) : none,
   );
@@ -88,6 +90,12 @@ export function remarks(explain, choose, now) {
     ),
   );
   const doubts = explain.doubts.map((/** @type {string} */ doubt) => element("li", {}, doubt));
+  const usual = (explain.usual_doubts ?? []).map((/** @type {string} */ doubt) =>
+    element("li", {}, doubt),
+  );
+  const contradictions = (explain.contradictions ?? []).map((/** @type {any} */ one) =>
+    element("li", {}, one.text, one.believed ? `. Believed: ${one.believed}` : null),
+  );
   const repairs = explain.repairs.map((/** @type {any} */ { text }) => element("li", {}, text));
   return element(
     "section.remarks",
@@ -95,6 +103,8 @@ export function remarks(explain, choose, now) {
     folded("not-to-blame", "Not to blame", cleared),
     folded("unseen", "Not seen", unseen),
     folded("doubts", "Doubts", doubts),
+    folded("contradictions", "Contradictions", contradictions),
+    folded("usual-doubts", "Usual doubts, which change nothing", usual),
     folded("repairs", "Repaired values", repairs),
   );
 }

@@ -18,7 +18,9 @@ mod threads;
 mod wall;
 
 use super::View;
+pub(super) use check::{Difference, RUN_AND_QUEUE};
 pub(super) use machine::RUN as PROCESSORS_RUN;
+pub(super) use machine::too_much_run_ns as ran_by_events;
 use model::explanation::{Bars, OverlappingPart, Repair};
 use model::explanation::{TimePart, TimeSlice};
 pub use parts::ELAPSED;
@@ -34,9 +36,8 @@ pub struct Accounts {
     pub of_which: Vec<OverlappingPart>,
     /// Impossible values.
     pub repairs: Vec<Repair>,
-    /// Where two sources that know the same thing differ by more than noise, in sentences with
-    /// both numbers.
-    pub disagreements: Vec<String>,
+    /// Where two sources that know the same thing differ by more than noise.
+    pub differences: Vec<Difference>,
 }
 
 impl Accounts {
@@ -83,6 +84,6 @@ pub fn account(view: &View) -> Accounts {
         bars: Bars { thread: threads.slices, wall: wall.slices },
         of_which,
         repairs,
-        disagreements: check::disagreements(view, &sources),
+        differences: check::differences(view, &sources),
     }
 }

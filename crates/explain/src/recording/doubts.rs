@@ -1,6 +1,8 @@
 //! Why the numbers deserve less trust than usual: what the recorder lost or missed, what
-//! is wrong with the file, where two sources differ. Sentences; nothing is judged here.
+//! is wrong with the file. Apart from them what changes no verdict: what this kernel never reports,
+//! and small differences between clocks. Sentences; nothing is judged here.
 
+use super::accounting::Difference;
 use super::{View, is_in_kernel};
 use crate::wording::{count, percent};
 use model::duration::show_ns;
@@ -20,17 +22,20 @@ const UNTOLD_SHARE: f64 = 0.1;
 /// And so many of a short recording.
 const UNTOLD_LEAST: u64 = 100;
 
-/// All doubts about what `view` shows, the worst first.
-pub(super) fn doubts(view: &View, disagreements: Vec<String>) -> Vec<String> {
+/// All doubts about what `view` shows, the worst first: those that change a verdict, and those that
+/// do not, because this kernel always has them or because they are small.
+pub(super) fn doubts(view: &View, differences: &[Difference]) -> (Vec<String>, Vec<String>) {
     let mut doubts: Vec<String> = Vec::new();
     doubts.extend(file(view));
     doubts.extend(losses(view));
-    doubts.extend(unreported(view));
     doubts.extend(spans(view));
     doubts.extend(gaps(view));
     doubts.extend(window(view));
-    doubts.extend(disagreements);
-    doubts
+    let mut usual = unreported(view);
+    usual.extend(late(view));
+    usual.extend(without_charges(view));
+    usual.extend(differences.iter().map(Difference::words));
+    (doubts, usual)
 }
 
 fn file(view: &View) -> Vec<String> {
@@ -74,12 +79,23 @@ fn losses(view: &View) -> Vec<String> {
         let missed = count(missed);
         texts.push(format!("{missed} samples were missed, here or elsewhere in the recording"));
     }
-    let late = view.growth("own.ticks_late").unwrap_or(0);
-    let share = late as f64 / taken.max(1) as f64;
-    if share > LATE_SHARE {
-        texts.push(format!("{} of the samples came late", percent(share.min(1.0))));
-    }
     texts
+}
+
+/// A late sample is marked as such, and counts no less.
+fn late(view: &View) -> Option<String> {
+    let (first, last) = view.samples();
+    let taken = u64::from(last.saturating_sub(first)) + 1;
+    let late = view.growth("own.ticks_late").unwrap_or(0);
+    let share = late as f64 / taken as f64;
+    (share > LATE_SHARE).then(|| format!("{} of the samples came late", percent(share.min(1.0))))
+}
+
+/// What no part of a recording has.
+fn without_charges(view: &View) -> Option<String> {
+    let text = "delay accounting covers the whole recording only: this window is known by events \
+                and samples";
+    (!view.is_whole() && !view.recording().tasks.is_empty()).then(|| text.to_owned())
 }
 
 /// Events that the kernel should have sent and did not. Some kernels lose what happens in the idle
@@ -172,11 +188,6 @@ fn window(view: &View) -> Vec<String> {
             "the window is narrower than two samples: all it shows is one interval of {}",
             show_ns(view.wall_ns() as f64)
         ));
-    }
-    if !view.is_whole() && !view.recording().tasks.is_empty() {
-        let text = "delay accounting covers the whole recording only: this window is known \
-                    by events and samples";
-        texts.push(text.to_owned());
     }
     texts
 }

@@ -364,6 +364,11 @@ const LEAST_CHARGED: u64 = 20;
 /// A charge that contradicts the disks: they worked for the subject long, and it waited for none of
 /// it. Seen: 1.41 GiB read and 6 ms charged.
 fn few_for_the_disks(run: &RunView) -> Result<(), Missing> {
+    charged_too_little(run).map_or(Ok(()), |why| Err(Missing::with_events(run, why, "sched")))
+}
+
+/// Both numbers, where they contradict each other.
+pub(super) fn charged_too_little(run: &RunView) -> Option<String> {
     let took_ns = || {
         let own = run.growth("tree.read_bytes")?;
         let all = run.growth_between("disk.", ".read_bytes")?;
@@ -374,14 +379,18 @@ fn few_for_the_disks(run: &RunView) -> Result<(), Missing> {
     let disks_ns = took_ns().unwrap_or(0);
     let charged_ns = run.accounts.thread(TimeSlice::BlockIo);
     if !run.hurts(disks_ns) || charged_ns >= disks_ns / LEAST_CHARGED {
-        return Ok(());
+        return None;
     }
-    let why = format!(
+    Some(format!(
         "the disks took {} for its reads, and {} of waiting was charged",
         long_time(disks_ns as f64),
         long_time(charged_ns as f64)
-    );
-    Err(Missing::with_events(run, why, "sched"))
+    ))
+}
+
+/// Whether switch events followed the subject from the start to the end.
+pub(super) fn watches_switches(run: &RunView) -> bool {
+    Witness::Switches.check(run).is_ok()
 }
 
 /// Threads that ran or were in the queue all of the time waited for nothing else.

@@ -57,8 +57,10 @@ fn a_thread_that_ran_longer_than_all_processors_is_not_believed() {
     adds_up(&explained);
     assert_eq!(slice_ms(&explained.bars.wall, "run"), Some(20));
     assert!(explained.bars.wall.iter().all(|slice| slice.grade != Grade::Measured));
-    let doubt = "some thread ran for 980 ms by switch events, and all processors for 20 ms";
-    assert!(explained.doubts.iter().any(|text| text.starts_with(doubt)), "{:?}", explained.doubts);
+    let text = "some thread ran for 980 ms by switch events, all processors ran for 20 ms";
+    let [one] = &explained.contradictions[..] else { panic!("{:?}", explained.contradictions) };
+    assert!(one.text.starts_with(text), "{one:?}");
+    assert!(one.believed.as_ref().unwrap().starts_with("the processors' own count"), "{one:?}");
 }
 
 #[test]

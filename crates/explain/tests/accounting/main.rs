@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a recording that cannot be built must fail the test")]
 
 mod builder;
+mod contradictions;
 mod doubts;
 mod late;
 mod machine;

@@ -4,8 +4,8 @@
 
 use super::builder::{command, delay, row};
 use model::explanation::{
-    AccountedTime, Actor, ActorRole, Cause, ClearedCause, DiskState, DiskVerdict, ExpectedGain,
-    Explanation, FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
+    AccountedTime, Actor, ActorRole, Cause, ClearedCause, Contradiction, DiskState, DiskVerdict,
+    ExpectedGain, Explanation, FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
 };
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
@@ -191,6 +191,13 @@ fn full() -> Explanation {
         evidence: vec![explained.cleared[0].evidence.clone()],
     });
     explained.doubts.push("the recording was cut".to_owned());
+    explained.usual_doubts.push("12 % of the samples came late".to_owned());
+    explained.contradictions.push(Contradiction {
+        text: "a thread ran for 2 s, all processors for 1 s".to_owned(),
+        believed: Some("the processors".to_owned()),
+        remedy: Some("terrace run --trace sched -- CMD".to_owned()),
+        lowered: vec!["cpu_bound".to_owned()],
+    });
     explained
 }
 
@@ -222,7 +229,7 @@ fn an_explanation_without_series_and_spans_is_read() {
 #[test]
 fn the_schema_refuses_what_is_no_explanation() {
     type Break = fn(&mut Value);
-    let breaks: [(&str, Break); 17] = [
+    let breaks: [(&str, Break); 18] = [
         ("another schema", |v| v["schema"] = json!("terrace.explain/2")),
         ("no bars", |v| drop(v.as_object_mut().unwrap().remove("bars"))),
         ("a field more", |v| v["extra"] = json!(1)),
@@ -246,6 +253,7 @@ fn the_schema_refuses_what_is_no_explanation() {
         ("a remedy that makes slower", |v| v["remedies"][0]["gain"]["low"] = json!(0.5)),
         ("a disk in no known state", |v| v["disk"]["state"] = json!("tired")),
         ("a doubt that is a number", |v| v["doubts"][0] = json!(7)),
+        ("a contradiction of nothing", |v| v["contradictions"][0]["text"] = json!("")),
     ];
     for (what, break_it) in breaks {
         let mut value = serde_json::to_value(full()).unwrap();

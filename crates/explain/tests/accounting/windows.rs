@@ -39,8 +39,8 @@ fn a_window_is_as_wide_as_its_samples() {
 fn rows_say_nothing_of_a_window() {
     let explained = built().closed("events.sched", "stopped").between(2000, 4000);
     assert_eq!(slice_ms(&explained.bars.thread, "run"), Some(600));
-    let doubts = explained.doubts.join("; ");
-    assert!(doubts.contains("whole recording only"), "{doubts}");
+    let usual = explained.usual_doubts.join("; ");
+    assert!(usual.contains("whole recording only"), "{usual}");
 }
 
 #[test]

@@ -63,6 +63,7 @@ pub fn page(
     page: Page,
 ) -> String {
     let mut text = header(explanation, setting, page);
+    text.push_str(&contradicted(explanation, page));
     text.push_str(&moments::lines(explanation, setting, detail, page));
     match detail {
         Detail::Brief => {
@@ -261,6 +262,23 @@ fn covered(explanation: &Explanation, page: Page) -> String {
         format!("The findings account for {} of the wall time outside user code.", tied(&percent))
     });
     line.map_or_else(String::new, |line| paragraph(&line, Tone::Plain, page))
+}
+
+/// Where sources contradict each other and nothing decides: before all else.
+fn contradicted(explanation: &Explanation, page: Page) -> String {
+    let mut open = explanation.contradictions.iter().filter(|one| one.believed.is_none());
+    let Some(first) = open.next() else { return String::new() };
+    let mut line = format!("Sources contradict each other: {}.", first.text);
+    let more = open.count();
+    if more > 0 {
+        line.push_str(&format!(" So do {} more.", count(more as u64)));
+    }
+    let rests = if first.lowered.is_empty() { "" } else { " What rests on them is inferred." };
+    line.push_str(rests);
+    if let Some(remedy) = &first.remedy {
+        line.push_str(&format!(" To decide it: {}", tied(remedy)));
+    }
+    paragraph(&line, Tone::Warn, page)
 }
 
 /// Why the numbers deserve less trust than usual; always said.

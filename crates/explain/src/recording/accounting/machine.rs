@@ -58,7 +58,7 @@ const DIFFERENCE: f64 = 0.05;
 
 /// How long some thread ran by events, and how long all processors did by their own count, where
 /// the former is longer: some kernels lose the switch to the idle task.
-pub(super) fn too_much_run_ns(view: &View) -> Option<(u64, u64)> {
+pub(in crate::recording) fn too_much_run_ns(view: &View) -> Option<(u64, u64)> {
     let by_events = view.sum("trace.wall.run_ns")?;
     let by_ticks = busy_ns(view)?.saturating_add(view.growth(STEAL).unwrap_or(0));
     let allowed = by_ticks.saturating_add((view.wall_ns() as f64 * DIFFERENCE) as u64);

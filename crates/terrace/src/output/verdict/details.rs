@@ -7,7 +7,7 @@ use crate::output::Page;
 use crate::output::figure;
 use crate::output::prose::{commands_tied, count, grouped, indented, long_time, shown};
 use crate::output::style::Tone;
-use crate::output::table::{Cell, Table};
+use crate::output::table::{Cell, Table, tied};
 use model::Evidence;
 use model::explanation::{EventSource, Explanation, OverlappingPart, Slice, Unseen, short_words};
 
@@ -52,10 +52,36 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text.push_str(&events(explanation, page));
+    text.push_str(&contradictions(explanation, page));
+    text.push_str(&title(
+        "Usual doubts, which change nothing",
+        explanation.usual_doubts.is_empty(),
+        page,
+    ));
+    for doubt in &explanation.usual_doubts {
+        text.push_str(&indented(doubt, Tone::Plain, 3, 5, page));
+    }
     text.push_str(&title("Repaired", explanation.repairs.is_empty(), page));
     for repair in &explanation.repairs {
         let (before, after) = (long_time(repair.before_ns), long_time(repair.after_ns));
         let line = format!("{} ({before} -> {after})", repair.text);
+        text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
+    }
+    text
+}
+
+/// All contradictions, with what was believed and what rests on them.
+fn contradictions(explanation: &Explanation, page: Page) -> String {
+    let mut text = title("Contradictions", explanation.contradictions.is_empty(), page);
+    for one in &explanation.contradictions {
+        let believed = one.believed.as_ref().map(|which| format!("; believed: {which}"));
+        let rests = match one.lowered.as_slice() {
+            [] => String::new(),
+            ids => format!("; so inferred: {}", ids.join(", ").replace('_', " ")),
+        };
+        let remedy = one.remedy.as_ref().map(|see| format!("; to decide it: {}", tied(see)));
+        let [believed, remedy] = [believed, remedy].map(Option::unwrap_or_default);
+        let line = format!("{}{believed}{rests}{remedy}", one.text);
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     text

@@ -5,8 +5,8 @@ use super::*;
 use crate::output::clean::printable;
 use crate::output::prose::shown;
 use model::explanation::{
-    Actor, ActorRole, Bars, Cause, ClearedCause, EventSource, FigureUse, OverlappingPart,
-    ProcessUse, Repair, SCHEMA, Unseen, Watching,
+    Actor, ActorRole, Bars, Cause, ClearedCause, Contradiction, EventSource, FigureUse,
+    OverlappingPart, ProcessUse, Repair, SCHEMA, Unseen, Watching,
 };
 use model::{Evidence, Finding};
 
@@ -463,6 +463,31 @@ fn repeated_runs_make_a_table() {
     let summary = "5 runs: median 2.1 s, 1 s to 3 s, spread 24 % (middle half over median).";
     assert!(text.replace("\n ", " ").contains(summary), "{text}");
     assert_eq!(median_of(&runs[..2]), 1);
+}
+
+#[test]
+fn what_nothing_decides_comes_first_and_usual_doubts_are_details() {
+    let of = |believed: Option<&str>| Contradiction {
+        text: "the disks took 3 s for its reads, and 6 ms of waiting was charged".to_owned(),
+        believed: believed.map(str::to_owned),
+        remedy: Some("terrace run --trace sched -- CMD".to_owned()),
+        lowered: vec!["cpu_bound".to_owned()],
+    };
+    let mut explanation = restore();
+    explanation.usual_doubts = vec!["12 % of the samples came late".to_owned()];
+    explanation.contradictions = vec![of(None)];
+    let text = show(&explanation, Detail::Brief, 200);
+    let second = text.lines().nth(1).unwrap();
+    let words = " Sources contradict each other: the disks took 3 s for its reads, and 6 ms of \
+                 waiting was charged. What rests on them is inferred. To decide it: terrace";
+    assert!(second.starts_with(words), "{text}");
+    assert!(!text.contains("came late"), "{text}");
+    explanation.contradictions = vec![of(Some("the disks"))];
+    let text = show(&explanation, Detail::Brief, 200);
+    assert!(!text.contains("contradict"), "{text}");
+    let text = show(&explanation, Detail::Full, 200);
+    let line = "was charged; believed: the disks; so inferred: cpu bound; to decide it: terrace";
+    assert!(text.contains(line) && text.contains("came late"), "{text}");
 }
 
 #[test]
