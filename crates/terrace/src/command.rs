@@ -17,6 +17,7 @@ mod list;
 mod machine_facts;
 mod manual;
 mod measure;
+mod moments;
 mod page;
 mod proof;
 mod ramdisk;

@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
-use support::pages::{Served, fixture, hostile, made, reading, with_who, with_who_in_two};
+use support::pages::{
+    Served, fixture, hostile, made, reading, standing_out, with_who, with_who_in_two,
+};
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
 
@@ -793,6 +795,59 @@ fn the_first_screen_alone_names_the_cause() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What stood out is a button that a key reaches and that zooms to it, and a mark in each chart
+/// whose words are read where it is pointed at; in both themes and on a phone.
+#[test]
+fn moments_that_stood_out_are_marks_and_are_reached_by_keys() {
+    let directory = TempDir::new();
+    let file = directory.join("moments.trec");
+    standing_out(&file);
+    let moments = explained(&file)["moments"].as_array().unwrap().clone();
+    let [moment] = &moments[..] else { panic!("{moments:?}") };
+    let [from_s, to_s] =
+        [&moment["from_ns"], &moment["to_ns"]].map(|ns| ns.as_f64().unwrap() / 1e9);
+    assert!(from_s > 90.0 && to_s < 125.0, "{moment}");
+    let url = page_file(&directory, &[&file]);
+    for (width, dark) in [(400, false), (400, true), (1600, false), (1600, true)] {
+        let is_focused = "document.activeElement?.dataset.moment !== undefined";
+        let at = "document.querySelector('#at').textContent";
+        let said = format!("{at}.includes({})", moment["time"]);
+        let chart = "[data-chart] .plot";
+        let steps = json!([
+            ["wait", READY],
+            ["tell", "document.querySelector('[data-moment]').innerText"],
+            ["until", "Tab", is_focused, 60],
+            ["press", "Enter"],
+            ["wait", ZOOMED],
+            ["tell", SHOWN],
+            ["press", "Escape"],
+            ["wait", WHOLE],
+            ["tell", format!("document.querySelector('{chart}').scrollIntoView()")],
+            ["until", "Tab", "document.activeElement?.matches('.plot') ?? false", 90],
+            ["until", "ArrowRight", said, 400],
+            ["tell", at],
+            ["tell", "document.documentElement.scrollWidth"],
+            ["shot", directory.join("moments.png")],
+        ]);
+        let screen = Screen { width, height: 1000, dark };
+        let Some(seen) = results(&url, &screen, &steps) else {
+            return;
+        };
+        let button = seen[0].as_str().unwrap();
+        let claim = moment["claim"].as_str().unwrap();
+        assert!(button.contains(moment["time"].as_str().unwrap()), "{button}");
+        assert!(button.contains(claim), "{button}: {claim}");
+        let [from, to] = ["from", "to"].map(|end| seen[1][end].as_f64().unwrap());
+        assert!(from <= from_s && to >= to_s && to - from < 60.0, "{seen:?}");
+        assert!(seen[3].as_str().unwrap().contains(claim), "{seen:?}");
+        assert!(seen[4].as_f64().unwrap() <= f64::from(width), "{seen:?}");
+        if let Some(kept) = std::env::var_os("TERRACE_SHOTS") {
+            let name = format!("moments-{width}-{dark}.png");
+            std::fs::copy(directory.join("moments.png"), Path::new(&kept).join(name)).unwrap();
+        }
+    }
 }
 
 #[test]

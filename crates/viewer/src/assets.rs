@@ -24,6 +24,7 @@ pub const RECORDING_MODULES: &[&str] = &[
     include_str!("../web/questions.js"),
     include_str!("../web/bars.js"),
     include_str!("../web/findings.js"),
+    include_str!("../web/moments.js"),
     include_str!("../web/differences.js"),
     include_str!("../web/compare.js"),
     include_str!("../web/counters.js"),

@@ -458,9 +458,9 @@ export class Chart {
         bbox.height,
       );
     }
-    for (const { from, to } of timelines.flatMap(({ spans }) => spans)) {
+    for (const { kind, from, to } of timelines.flatMap(({ spans }) => spans)) {
       const [left, right] = [x(from), x(to)];
-      ctx.fillStyle = colourOf("--mark");
+      ctx.fillStyle = colourOf(kind === "moment" ? "--moment" : "--mark");
       ctx.fillRect(
         left,
         bbox.top,

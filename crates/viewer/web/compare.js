@@ -70,8 +70,11 @@ export function comparison(compared, timelines, choose, show) {
     (/** @type {Part} */ { difference_ns }) =>
       Math.abs(difference_ns) >= WORTH_A_BAR * Math.max(split.first_ns, split.second_ns),
   );
+  // Of what runs on, a second of each side is divided: that has no difference to show.
+  const isSteady = items.some((/** @type {any} */ { of }) => of === "rate");
+  const all = row(whole, "wall time", (...shown) => element("div.claim", {}, ...shown));
   const bars = differences([
-    row(whole, "wall time", (...shown) => element("div.claim", {}, ...shown)),
+    ...(isSteady ? [] : [all]),
     ...parts.map((/** @type {Part} */ part) =>
       row(part, sliceName(part.name), (...shown) =>
         pressed("part", partShown(part, timelines), shown, what =>
@@ -80,7 +83,8 @@ export function comparison(compared, timelines, choose, show) {
       ),
     ),
   ]);
-  return verdict(compared, bars, aligned && pieces(aligned, timelines[1], show));
+  const title = isSteady ? element("h2", {}, "Where a second goes") : null;
+  return verdict(compared, title, bars, aligned && pieces(aligned, timelines[1], show));
 }
 
 /**

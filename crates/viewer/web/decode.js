@@ -127,14 +127,24 @@ export class Timeline {
     this.seconds = this.clock.map(this.place);
   }
 
-  /** Marks and intervals where they are drawn. */
+  /** Marks, intervals and moments that stood out, where they are drawn. */
   get spans() {
-    const spans = /** @type {Span[]} */ (this.view.spans);
+    const spans = /** @type {Span[]} */ ([...this.view.spans, ...this.moments]);
     return spans.map(({ kind, text, start_ns, end_ns }) => ({
       kind,
       text,
       from: this.place(start_ns / 1e9),
       to: this.place(end_ns / 1e9),
+    }));
+  }
+
+  /** What stood out against the usual level, as intervals. @returns {Span[]} */
+  get moments() {
+    return (this.view.explain.moments ?? []).map((/** @type {any} */ moment) => ({
+      kind: "moment",
+      text: `${moment.time} ${moment.claim || moment.figures[0]?.title}`,
+      start_ns: moment.from_ns,
+      end_ns: moment.to_ns,
     }));
   }
 

@@ -7,6 +7,7 @@ import { Chart, Viewport, instant } from "./charts.js";
 import { QUESTIONS, pictureOf, picturesOf } from "./questions.js";
 import { bars } from "./bars.js";
 import { comparison, partShown } from "./compare.js";
+import { moments } from "./moments.js";
 import { findings, remarks } from "./findings.js";
 import { counters } from "./counters.js";
 import { follow } from "./live.js";
@@ -78,6 +79,9 @@ function start(timelines, compared) {
       ...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", sides[at])),
     );
     judged.replaceChildren(
+      ...timelines.flatMap((timeline, at) =>
+        moments(timeline, sides[at], what => choose(what, timeline), chosen),
+      ),
       ...timelines.map((timeline, at) =>
         findings(timeline.view.explain, what => choose(what, timeline), chosen, sides[at]),
       ),

@@ -1,10 +1,9 @@
 //! `terrace explain`: prints the verdict of a recording, or of a part of it, as text or JSON.
 //! The crate `explain` judges; this file reads the recording and writes the result.
 
-mod moments;
 mod window;
 
-use super::open_recording;
+use super::{moments, open_recording};
 use crate::args::When;
 use crate::args::recordings::ExplainArgs;
 use crate::error::Result;

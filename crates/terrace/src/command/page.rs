@@ -2,7 +2,7 @@
 //! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and
 //! `compare`.
 
-use super::open_recording_of;
+use super::{moments, open_recording_of};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{OutputTarget, json};
@@ -92,7 +92,8 @@ pub fn of_recordings<const N: usize>(
             redact::redact(&mut recording);
             name = format!("recording {number}");
         }
-        let explanation = explain(&recording, Window::default());
+        let mut explanation = explain(&recording, Window::default());
+        moments::add_shown(&mut explanation, path, &recording, is_redacted);
         views.push(View::new(&name, &recording, explanation, meaning(&meanings)));
     }
     let comparison = match (comparison, &views[..]) {

@@ -5,6 +5,7 @@
 
 mod source;
 
+use super::moments;
 use crate::args::When;
 use crate::args::recordings::TopArgs;
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ use crate::output::top::{
 };
 use crate::output::{self, OutputTarget, Page, wants_colour};
 use explain::recording::{RECORDING_WAS_CUT, Window, explain};
-use model::explanation::Explanation;
+use model::explanation::{Explanation, StandingOut};
 use model::recording::Recording;
 use source::TopSource;
 use std::io::{IsTerminal, stdin, stdout};
@@ -52,6 +53,10 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         );
     }
     let source = TopSource::open(args)?;
+    let mut whole = Explanation::default();
+    if let Some(path) = args.file.as_ref().filter(|_| !source.is_live()) {
+        source.look(|recording| moments::add_shown(&mut whole, path, recording, false));
+    }
     let glyphs = Glyphs::of_locale(|name| std::env::var(name).ok());
     let mut session = Session {
         file: args.file.as_deref().map(super::name_of),
@@ -60,6 +65,7 @@ pub fn top(args: &TopArgs, color: When) -> Result<Exit> {
         questions: questions().map_err(|why| Error::new(Exit::Partial, why.to_string()))?,
         glyphs,
         explained: None,
+        moments: whole.moments,
         next: Instant::now(),
     };
     if args.once {
@@ -90,6 +96,8 @@ struct Session {
     questions: Vec<Question>,
     glyphs: Glyphs,
     explained: Option<Explained>,
+    /// What stood out in a recording that has ended.
+    moments: Vec<StandingOut>,
     /// Not before this is what goes on explained anew.
     next: Instant,
 }
@@ -137,6 +145,10 @@ impl Session {
             for action in screen.actions(self.cursor.processes.is_typing)? {
                 if action == KeyAction::Quit {
                     return Ok(());
+                }
+                if action == KeyAction::Moment {
+                    self.cursor.go_to_next(&self.moments, &extent);
+                    continue;
                 }
                 let findings =
                     self.explained.as_ref().map(|explained| names(&explained.explanation));
@@ -188,6 +200,7 @@ impl Session {
                 explanation: self.explained.as_ref().map(|explained| &explained.explanation),
                 cursor: &self.cursor,
                 extent,
+                moments: &self.moments,
                 file: self.file.as_deref(),
                 questions: &self.questions,
                 glyphs: self.glyphs,

@@ -22,7 +22,7 @@ pub use glyphs::Glyphs;
 use super::style::{Tone, Toned};
 use super::verdict::{bar_lines, inferred, of_processors, one_at_a_time};
 use lanes::{Space, Widths};
-use model::explanation::{Explanation, Slice};
+use model::explanation::{Explanation, Slice, StandingOut};
 use model::recording::Recording;
 use values::TimeColumns;
 use viewer::questions::Question;
@@ -64,6 +64,8 @@ pub struct Scene<'a> {
     pub explanation: Option<&'a Explanation>,
     pub cursor: &'a Cursor,
     pub extent: TimeExtent,
+    /// What stood out in a recording that has ended, in order of time.
+    pub moments: &'a [StandingOut],
     /// The file; absent for what goes on here.
     pub file: Option<&'a str>,
     /// The questions that the lanes answer.
@@ -79,6 +81,9 @@ pub fn picture(scene: &Scene<'_>) -> Vec<Toned> {
     if scene.cursor.help {
         lines.extend(state::help(scene));
     } else {
+        if height >= HEIGHT_FOR_WORDS {
+            lines.extend(state::moments(scene));
+        }
         match scene.explanation {
             Some(explanation) => lines.extend(judged(scene, explanation)),
             None => lines.push(vec![(Tone::Dim, " The first two samples are taken.".to_owned())]),

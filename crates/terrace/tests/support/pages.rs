@@ -2,7 +2,7 @@
 //! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, terminate};
-use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Tick, Who};
+use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Subject, Tick, Who};
 use record::file::Writer;
 use record::{Registry, Row};
 use std::fs::File;
@@ -55,6 +55,32 @@ pub fn reading(path: &Path, growths: &[u64]) {
         (Tick { due_ns: at_ns, at_ns }, row)
     });
     written(path, registry.schemas(), rows);
+}
+
+/// Writes a recording of three minutes of a machine that is quiet, but for twelve seconds.
+pub fn standing_out(path: &Path) {
+    let mut registry = Registry::new();
+    let mut id = |name: &str| registry.id(name, "ns", SeriesKind::Counter, "/proc/stat").unwrap();
+    let (user, idle) = (id("stat.cpu.user_ns"), id("stat.cpu.idle_ns"));
+    let mut random = testkit::Random(11);
+    let mut used = 0;
+    let second_by_second = (0..=180u64).map(|second| {
+        let at_ns = second * 1_000_000_000;
+        let mut row = Row::default();
+        row.count(user, used);
+        row.count(idle, (at_ns * 2).saturating_sub(used));
+        let is_busy = (100..112).contains(&second);
+        used += if is_busy { 1_990_000_000 } else { 20_000_000 + random.below(20_000_000) };
+        (Tick { due_ns: at_ns, at_ns }, row)
+    });
+    let rows: Vec<(Tick, Row)> = second_by_second.collect();
+    let facts = Facts {
+        processors: 2,
+        started_unix_ns: 1_700_000_000_000_000_000,
+        subject: Subject::Machine,
+        ..Facts::default()
+    };
+    written_with(path, &facts, registry.schemas(), rows.into_iter());
 }
 
 /// Writes a recording of `count` series whose names would be markup and end with `name`, with
@@ -115,15 +141,23 @@ pub fn with_who_in_two(path: &Path, wait: impl FnOnce()) {
 
 /// Writes a recording of these series and rows.
 fn written(path: &Path, schemas: &[Schema], rows: impl Iterator<Item = (Tick, Row)>) {
-    let facts = Facts::default();
-    let mut writer = Writer::new(File::create(path).unwrap(), &facts).unwrap();
+    written_with(path, &Facts::default(), schemas, rows);
+}
+
+fn written_with(
+    path: &Path,
+    facts: &Facts,
+    schemas: &[Schema],
+    rows: impl Iterator<Item = (Tick, Row)>,
+) {
+    let mut writer = Writer::new(File::create(path).unwrap(), facts).unwrap();
     let mut ended_ns = 0;
     for (tick, row) in rows {
         ended_ns = tick.at_ns;
         writer.sample(tick, schemas, &row).unwrap();
     }
     let outcome = RecordingOutcome { ended_ns, ..RecordingOutcome::default() };
-    writer.finish(&facts, &outcome).unwrap();
+    writer.finish(facts, &outcome).unwrap();
 }
 
 /// `terrace view`, serving.

@@ -7,6 +7,7 @@ use crate::output::prose::long_time;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::length;
 use crate::output::verdict::shortened;
+use model::explanation::StandingOut;
 use model::recording::WallClock;
 
 /// The time that lanes are drawn over.
@@ -17,6 +18,8 @@ pub struct Axis {
     pub edge_ns: u64,
     /// The column that is looked at.
     pub cursor_column: Option<usize>,
+    /// The columns in which something stood out.
+    moments: Vec<usize>,
     /// The cell in which what was recorded begins, and its words.
     start: (usize, String),
     /// The words of the last cell.
@@ -40,14 +43,22 @@ impl Axis {
             (false, _) => long_time(at_ns),
             (true, ago_ns) => format!("-{}", long_time(ago_ns / column_ns * column_ns)),
         };
-        let cursor_column = cursor.at_ns.and_then(|at_ns| {
+        let column_of = |at_ns: u64| {
             let columns_back = edge_ns.checked_sub(at_ns)? / column_ns;
             (widths.cells - 1).checked_sub(usize::try_from(columns_back).ok()?)
-        });
+        };
+        let cursor_column = cursor.at_ns.and_then(column_of);
+        let is_in = |moment: &StandingOut, cell: usize| {
+            let back = (widths.cells - 1 - cell) as u64;
+            let to_ns = edge_ns.saturating_sub(back.saturating_mul(column_ns));
+            moment.from_ns < to_ns && moment.to_ns > to_ns.saturating_sub(column_ns)
+        };
+        let stood_out = |cell: &usize| scene.moments.iter().any(|moment| is_in(moment, *cell));
         Self {
             column_ns,
             edge_ns,
             cursor_column,
+            moments: (widths.cells - known..widths.cells).filter(stood_out).collect(),
             start: (widths.cells - known, word(start_ns)),
             end: word(edge_ns),
         }
@@ -58,6 +69,9 @@ impl Axis {
         let each = format!("{} a column", long_time(self.column_ns));
         let before = 1 + widths.question + widths.label;
         let mut cells: Vec<char> = " ".repeat(widths.cells).chars().collect();
+        for column in &self.moments {
+            cells[*column] = glyphs.moment_sign();
+        }
         let room = widths.cells;
         let mut put = |at: usize, text: &str| {
             for (cell, letter) in cells.iter_mut().skip(at).zip(text.chars()) {
@@ -66,10 +80,11 @@ impl Axis {
         };
         let (begin, start) = &self.start;
         let end = room.saturating_sub(length(&self.end));
-        // The mark is worth more than the words that it would stand in.
+        // A mark is worth more than the words that it would stand in.
         let is_free = |at: usize, text: &str| {
             let cells = at..at + length(text) + 1;
-            self.cursor_column.is_none_or(|cursor_column| !cells.contains(&cursor_column))
+            let mut signs = self.moments.iter().chain(&self.cursor_column);
+            !signs.any(|column| cells.contains(column))
         };
         if is_free(end, &self.end) {
             put(end, &self.end);

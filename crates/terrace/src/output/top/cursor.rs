@@ -3,6 +3,7 @@
 
 use super::processes::ProcessChoice;
 use model::duration::SECOND_NS;
+use model::explanation::StandingOut;
 
 /// What a key does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub enum KeyAction {
     Down,
     /// Stop here, or go on.
     Pause,
+    /// The next moment that stood out.
+    Moment,
     /// The lanes of the next question alone, after the last one all.
     Question,
     /// Less time in a column.
@@ -194,9 +197,31 @@ impl Cursor {
             KeyAction::Farther => self.scale(1, extent),
             KeyAction::Help => self.help = !self.help,
             KeyAction::Panes => self.panes = self.panes.next(),
-            KeyAction::Quit => {}
+            KeyAction::Quit | KeyAction::Moment => {}
             of_processes => self.processes.apply(of_processes),
         }
+    }
+
+    /// Goes to the end of the next of these moments; after the last one to the first.
+    pub fn go_to_next(&mut self, moments: &[StandingOut], extent: &TimeExtent) {
+        let column_ns = self.column_ns(extent);
+        let mut ends = moments.iter().map(|moment| moment.to_ns.next_multiple_of(column_ns));
+        let Some(first) = ends.clone().next() else { return };
+        let after = ends.find(|end| self.at_ns.is_some_and(|at_ns| *end > at_ns));
+        self.move_to(after.unwrap_or(first), extent);
+    }
+
+    /// The one of these moments that is looked at.
+    pub fn of_moments<'m>(
+        &self,
+        moments: &'m [StandingOut],
+        extent: &TimeExtent,
+    ) -> Option<&'m StandingOut> {
+        let (at_ns, column_ns) = (self.at_ns?, self.column_ns(extent));
+        let is_at = |moment: &&StandingOut| {
+            moment.from_ns < at_ns && at_ns <= moment.to_ns.next_multiple_of(column_ns)
+        };
+        moments.iter().find(is_at)
     }
 
     /// The end of the newest column: of what goes on only complete ones are shown.

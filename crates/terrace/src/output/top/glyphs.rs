@@ -50,6 +50,14 @@ impl Glyphs {
         }
     }
 
+    /// The mark above a column in which something stood out.
+    pub fn moment_sign(self) -> char {
+        match self {
+            Self::Ascii => '!',
+            Self::Blocks => '◆',
+        }
+    }
+
     /// The mark above the column that is looked at.
     pub fn cursor_sign(self) -> char {
         match self {

@@ -150,6 +150,7 @@ fn action_of(key: KeyEvent, is_typing: bool) -> Option<KeyAction> {
         KeyCode::Char('>' | '.') => KeyAction::SortRight,
         KeyCode::Char('r') => KeyAction::Reverse,
         KeyCode::Char('p') => KeyAction::Panes,
+        KeyCode::Char('m') => KeyAction::Moment,
         KeyCode::Char('/') => KeyAction::Filter,
         KeyCode::Char('?') => KeyAction::Help,
         KeyCode::Char('q') | KeyCode::Esc => KeyAction::Quit,
@@ -248,6 +249,7 @@ mod tests {
         let none = KeyModifiers::NONE;
         assert_eq!(key(KeyCode::Char('q'), none), Some(KeyAction::Quit));
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyAction::Quit));
+        assert_eq!(key(KeyCode::Char('m'), none), Some(KeyAction::Moment));
         assert_eq!(key(KeyCode::Char('c'), none), None);
         assert_eq!(key(KeyCode::Char('q'), KeyModifiers::CONTROL), None);
     }

@@ -9,7 +9,7 @@ use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, wrap};
 use crate::output::verdict::shortened;
 use model::duration::SECOND_NS;
-use model::explanation::Explanation;
+use model::explanation::{Explanation, StandingOut};
 
 const DAY_S: i64 = 86_400;
 
@@ -68,6 +68,31 @@ pub fn state(scene: &Scene<'_>) -> Toned {
     both_ends((tone, &format!(" {words}")), (Tone::Dim, &cost), width)
 }
 
+/// The moment that is looked at, else how many there are; nothing where nothing stood out.
+pub fn moments(scene: &Scene<'_>) -> Option<Toned> {
+    let first = scene.moments.first()?;
+    let looked_at = scene.cursor.of_moments(scene.moments, &scene.extent);
+    let (tone, text) = match (looked_at, scene.moments.len()) {
+        (Some(moment), _) => (Tone::Warn, in_short(moment)),
+        (None, 1) => (Tone::Plain, format!("Stood out (m goes there): {}", in_short(first))),
+        (None, many) => {
+            let times: Vec<&str> = scene.moments.iter().map(|it| it.time.as_str()).collect();
+            let when = times.join(", ");
+            (Tone::Plain, format!("{many} moments stood out (m goes to the next): {when}"))
+        }
+    };
+    let room = scene.size.width.saturating_sub(1);
+    Some(vec![(tone, format!(" {}", shortened(&text, room)))])
+}
+
+/// `14:32:05, 12 s: Waited 3 s for reads`
+fn in_short(moment: &StandingOut) -> String {
+    let lasted = long_time(moment.to_ns.saturating_sub(moment.from_ns));
+    let unusual = moment.figures.first().map_or("", |figure| figure.title.as_str());
+    let what = if moment.claim.is_empty() { unusual } else { &moment.claim };
+    format!("{}, {lasted}: {}", moment.time, what.trim_end_matches('.'))
+}
+
 /// How a recording ended: `exit 0`.
 fn ending<'a>(scene: &Scene<'a>) -> &'a str {
     let ending = scene.explanation.map(|it| it.ending.as_str());
@@ -93,6 +118,7 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
         ("Home End", "the oldest moment, the newest one"),
         ("up down, k j", "the finding whose evidence is shown"),
         ("space", "stop here, and go on"),
+        ("m", "the next moment that stood out, of a recording that has ended"),
         ("Tab", "the lanes of one question after the other, then all"),
         ("+ -", "less time in a column, more"),
         ("< >", "processes by the column to the left, to the right"),
@@ -114,8 +140,12 @@ pub fn help(scene: &Scene<'_>) -> Vec<Toned> {
     let unseen = scene.explanation.iter().flat_map(|it| &it.unseen);
     let gaps = unseen.map(|it| format!("Not seen: {}: {}", it.what.replace('_', " "), it.why));
     let doubts = scene.explanation.iter().flat_map(|it| &it.doubts);
+    let contradictions = scene.explanation.iter().flat_map(|it| &it.contradictions);
+    let open = contradictions.filter(|one| one.believed.is_none());
+    let contradicted = open.map(|one| format!("Sources contradict each other: {}", one.text));
     lines.push(Toned::new());
-    for text in gaps.chain(doubts.map(|doubt| format!("Doubt: {doubt}"))) {
+    let doubts = doubts.map(|doubt| format!("Doubt: {doubt}"));
+    for text in contradicted.chain(gaps).chain(doubts) {
         lines.extend(hanging(Tone::Dim, &text, scene.size.width));
     }
     lines

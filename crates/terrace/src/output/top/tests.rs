@@ -15,6 +15,17 @@ fn fixture(name: &str) -> Recording {
 
 /// The picture of a recording after some keys, and what was looked at.
 fn shown(recording: &Recording, actions: &[KeyAction], size: ScreenSize, is_live: bool) -> String {
+    shown_with(recording, &[], actions, size, is_live)
+}
+
+/// The same, with moments that stood out.
+fn shown_with(
+    recording: &Recording,
+    moments: &[StandingOut],
+    actions: &[KeyAction],
+    size: ScreenSize,
+    is_live: bool,
+) -> String {
     let extent =
         TimeExtent { first_ns: 0, last_ns: recording.wall_ns(), columns: size.columns(), is_live };
     let questions = questions().unwrap();
@@ -26,6 +37,10 @@ fn shown(recording: &Recording, actions: &[KeyAction], size: ScreenSize, is_live
     };
     let mut cursor = Cursor::default();
     for action in actions {
+        if *action == KeyAction::Moment {
+            cursor.go_to_next(moments, &extent);
+            continue;
+        }
         cursor.apply(*action, &extent, &names(&explained(&cursor)), questions.len());
     }
     let lines = picture(&Scene {
@@ -33,6 +48,7 @@ fn shown(recording: &Recording, actions: &[KeyAction], size: ScreenSize, is_live
         explanation: Some(&explained(&cursor)),
         cursor: &cursor,
         extent,
+        moments,
         file: Some("x.trec"),
         questions: &questions,
         glyphs: Glyphs::Ascii,
@@ -228,4 +244,34 @@ fn where_processes_are_not_watched_one_line_says_why() {
     let text = shown(&recording, &[], WIDE, true);
     let why = "Processes were not watched: BPF is refused. Would show them: run it as root.";
     assert_eq!(text.matches(why).count(), 1, "{text}");
+}
+
+#[test]
+fn moments_that_stood_out_are_on_the_axis_and_a_key_goes_to_each() {
+    let recording = fixture("cold_read.trec");
+    let wall_ns = recording.wall_ns();
+    let moment = |part: u64, claim: &str| StandingOut {
+        from_ns: wall_ns * part / 10,
+        to_ns: wall_ns * (part + 1) / 10,
+        time: format!("14:32:0{part}"),
+        claim: claim.to_owned(),
+        ..StandingOut::default()
+    };
+    let moments = [moment(2, "Waited for reads."), moment(6, "Waited for writes.")];
+    let after = |keys: usize| {
+        let keys = vec![KeyAction::Moment; keys];
+        let text = shown_with(&recording, &moments, &keys, USUAL, false);
+        let line = text.lines().nth(2).unwrap().to_owned();
+        (line, text)
+    };
+    let (line, text) = after(0);
+    assert_eq!(line, " 2 moments stood out (m goes to the next): 14:32:02, 14:32:06", "{text}");
+    let axis = text.lines().find(|line| line.contains(" a column")).unwrap();
+    assert!(axis.matches('!').count() > 1, "{text}");
+    for (keys, claim) in [(1, "reads"), (2, "writes"), (3, "reads")] {
+        let (line, text) = after(keys);
+        assert!(line.starts_with(" 14:32:0") && line.ends_with(claim), "{keys}: {text}");
+    }
+    let without = shown(&recording, &[], USUAL, false);
+    assert!(!without.contains("stood out") && !without.contains('!'), "{without}");
 }

@@ -5,7 +5,7 @@
 //! the one that `--at` prints.
 
 use explain::recording::{Window, explain, moments};
-use model::explanation::Explanation;
+use model::explanation::{Explanation, StandingOut};
 use model::recording::Recording;
 use record::file::RecordingOutline;
 use std::path::Path;
@@ -14,20 +14,42 @@ use std::path::Path;
 /// Only what is cleared in each of them stays cleared of the whole, of which they may be a small
 /// part.
 pub fn add_to(explanation: &mut Explanation, path: &Path, recording: Recording) {
-    let mut found = moments::find(&recording);
-    if found.is_empty() {
-        return;
-    }
+    let found = moments::find(&recording);
     let started_unix_ns = recording.facts.started_unix_ns;
     // A part takes memory, too: what was read whole is not needed where parts can be read.
-    let whole = RecordingOutline::open(path).is_none().then_some(recording);
-    let verdict_of = |window: Window| match &whole {
-        Some(whole) => Some(explain(whole, window)),
-        None => explained_part(path, window, started_unix_ns),
-    };
+    match RecordingOutline::open(path).is_none().then_some(recording) {
+        Some(whole) => describe(explanation, found, |window| Some(explain(&whole, window))),
+        None => {
+            describe(explanation, found, |window| explained_part(path, window, started_unix_ns));
+        }
+    }
+}
+
+/// The same beside a recording that is shown. One without the names of others has all that may be
+/// said of it.
+pub fn add_shown(
+    explanation: &mut Explanation,
+    path: &Path,
+    recording: &Recording,
+    is_redacted: bool,
+) {
+    let found = moments::find(recording);
+    let started_unix_ns = recording.facts.started_unix_ns;
+    if is_redacted || RecordingOutline::open(path).is_none() {
+        return describe(explanation, found, |window| Some(explain(recording, window)));
+    }
+    describe(explanation, found, |window| explained_part(path, window, started_unix_ns));
+}
+
+/// Says what each was about.
+fn describe(
+    explanation: &mut Explanation,
+    mut found: Vec<StandingOut>,
+    verdict_of: impl Fn(Window) -> Option<Explanation>,
+) {
     for (window, moment) in moments::windows_before(&found).into_iter().zip(&mut found) {
         // Without one all that was found is of the moment.
-        let before = window.and_then(verdict_of).unwrap_or_default();
+        let before = window.and_then(&verdict_of).unwrap_or_default();
         if let Some(verdict) = verdict_of(moments::window_of(moment)) {
             moments::describe(moment, &verdict, &before);
             let is_cleared = |id: &str| verdict.cleared.iter().any(|one| one.id == id);
