@@ -147,7 +147,7 @@ const SUITES: &[Suite] = &[
         title: "remedies",
         what: "the first remedies of the verdict suite's cases, applied for real",
         peers: &["terrace"],
-        parts: &["limits"],
+        parts: remedies::NAMES,
         alternations: ALTERNATIONS,
         options: &[],
         run: remedies::run,

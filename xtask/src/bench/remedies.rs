@@ -24,8 +24,32 @@ const LIMIT: Duration = Duration::from_secs(1800);
 /// The words that run it.
 const SUITE: [&str; 7] = ["test", "-q", "-p", "terrace", "--test", "verdicts", "--"];
 
-/// The cases in groups with limits, for `--part limits`: those whose remedy raises one.
-const LIMITS: [&str; 4] = ["limit_refaults", "swap_random", "swap_zeros", "cpu_quota"];
+/// The cases of each `--part`, which takes at most eight minutes: those in groups with limits,
+/// those that read, those that use new memory, and those whose remedies are no settings.
+const PARTS: [(&str, &[&str]); 4] = [
+    ("limits", &["limit_refaults", "swap_random", "swap_zeros", "cpu_quota"]),
+    ("reads", &["cold_read", "cold_mmap", "misaligned", "copy_evicts"]),
+    ("memory", &["first_touch", "mappings", "fork_storm", "write_small_group"]),
+    (
+        "others",
+        &[
+            "dirty_throttle",
+            "write_limit",
+            "hog_beside",
+            "lock_contention",
+            "sleep",
+            "pipe_wait",
+            "fsync_storm",
+            "make_j2",
+            "short_children",
+            "untar",
+            "install_packages",
+        ],
+    ),
+];
+
+/// The names of the parts.
+pub(super) const NAMES: &[&str] = &["limits", "reads", "memory", "others"];
 
 /// Runs the suite and adds its rows.
 ///
@@ -33,7 +57,9 @@ const LIMITS: [&str; 4] = ["limit_refaults", "swap_random", "swap_zeros", "cpu_q
 /// When the suite fails, or prints what cannot be read.
 pub(super) fn run(session: &mut Session) -> Result<(), Error> {
     let mut command = Command::new("cargo");
-    let chosen: &[&str] = if session.request.part.is_some() { &LIMITS } else { &[] };
+    let part = session.request.part.as_deref();
+    let of_part = PARTS.iter().find(|(name, _)| part == Some(*name));
+    let chosen = of_part.map_or(&[][..], |(_, cases)| cases);
     command.args(SUITE).arg("--remedies").args(chosen).current_dir(&session.root);
     let text = process::run(command, LIMIT)?.success()?.stdout;
     let names = chosen.iter().map(|name| format!(" {name}")).collect::<String>();
@@ -107,6 +133,11 @@ fn trial(line: &str) -> Result<Trial, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_part_has_its_cases() {
+        assert_eq!(PARTS.map(|(name, _)| name), *NAMES);
+    }
 
     #[test]
     fn lines_of_the_suite_become_factors_and_others_are_left_out() {
