@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use model::bytes::Bytes;
+use serde_json::{Map, Value, json};
 use testkit::disk_model::Timing;
 
 /// Serial numbers of virtio disks end after 20 characters; the guest knows a disk by that number.
@@ -61,6 +62,8 @@ pub(super) struct DiskSpec {
     pub(super) bus: Bus,
     /// What the guest's kernel believes (`queue/rotational`).
     pub(super) is_rotational: bool,
+    /// What was not flushed is in memory, and a power cut loses part of it.
+    pub(super) has_write_cache: bool,
 }
 
 impl DiskSpec {
@@ -79,13 +82,15 @@ impl DiskSpec {
             None => (None, Some(len(place).map_err(|what| wrong(&what))?)),
         };
         let (mut bus, mut rotational) = (Bus::Virtio, None);
-        let (mut model, mut changes) = (None, String::new());
+        let (mut model, mut changes, mut has_write_cache) = (None, String::new(), false);
         for part in parts {
             match part.split_once('=').unwrap_or((part, "")) {
                 ("bus", value) => bus = parse_bus(value).map_err(|what| wrong(&what))?,
                 ("rot", "0") => rotational = Some(false),
                 ("rot", "1") => rotational = Some(true),
                 ("model", value) => model = Some(value),
+                ("cache", "volatile") => has_write_cache = true,
+                ("cache", _) => return Err(wrong("there is only cache=volatile")),
                 _ => changes = format!("{changes},{part}"),
             }
         }
@@ -103,20 +108,43 @@ impl DiskSpec {
             bus,
             is_rotational: rotational
                 .unwrap_or_else(|| timing.is_some_and(|timing| timing.head.is_some())),
+            has_write_cache,
         })
     }
 
-    /// QEMU's device, over the block node of the same name.
+    /// QEMU's device, over the block node of the same name, as an option.
     pub(super) fn device(&self) -> String {
-        let kind = match self.bus {
-            Bus::Virtio => "virtio-blk-pci,num-queues=1",
-            Bus::Usb => "usb-storage,bus=usb.0,removable=on",
-            Bus::Scsi => "scsi-hd,bus=scsi.0",
-            Bus::Nvme => "nvme",
+        let shown = |value: &Value| match value {
+            Value::Bool(true) => "on".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let (driver, properties) = self.properties();
+        let parts = properties.iter().map(|(key, value)| format!(",{key}={}", shown(value)));
+        [driver.to_owned()].into_iter().chain(parts).collect()
+    }
+
+    /// The same as arguments of QEMU's monitor.
+    pub(super) fn device_arguments(&self) -> Value {
+        let (driver, properties) = self.properties();
+        let own = properties.into_iter().map(|(key, value)| (key.to_owned(), value));
+        Value::Object(own.chain([("driver".to_owned(), json!(driver))]).collect::<Map<_, _>>())
+    }
+
+    fn properties(&self) -> (&'static str, Vec<(&'static str, Value)>) {
+        let (driver, mut properties) = match self.bus {
+            Bus::Virtio => ("virtio-blk-pci", vec![("num-queues", json!(1))]),
+            Bus::Usb => ("usb-storage", vec![("bus", json!("usb.0")), ("removable", json!(true))]),
+            Bus::Scsi => ("scsi-hd", vec![("bus", json!("scsi.0"))]),
+            Bus::Nvme => ("nvme", Vec::new()),
         };
         let name = &self.name;
-        let id = device_id(name);
-        format!("{kind},drive=node-{name},id={id},serial={name}")
+        properties.extend([
+            ("drive", json!(format!("node-{name}"))),
+            ("id", json!(device_id(name))),
+            ("serial", json!(name)),
+        ]);
+        (driver, properties)
     }
 }
 
@@ -183,6 +211,22 @@ mod tests {
     }
 
     #[test]
+    fn the_monitor_is_given_the_same_device_as_the_command_line() {
+        let disk = DiskSpec::parse("a:1M,bus=usb").unwrap();
+        assert_eq!(
+            disk.device_arguments(),
+            json!({"driver": "usb-storage", "bus": "usb.0", "removable": true,
+                "drive": "node-a", "id": "disk-a", "serial": "a"})
+        );
+    }
+
+    #[test]
+    fn a_write_cache_is_asked_for() {
+        assert!(DiskSpec::parse("a:1M,model=hdd,cache=volatile").unwrap().has_write_cache);
+        assert!(!DiskSpec::parse("a:1M,model=hdd").unwrap().has_write_cache);
+    }
+
+    #[test]
     fn a_file_gives_its_own_size() {
         let disk = DiskSpec::parse("a:file=x.img,bus=nvme").unwrap();
         assert_eq!(disk.file, Some(PathBuf::from("x.img")));
@@ -210,6 +254,7 @@ mod tests {
             ("a:17T", "4K to 16T"),
             ("a:1M,bus=ide", "no bus \"ide\""),
             ("a:1M,rot=2", "rot=2 needs model="),
+            ("a:1M,cache=none", "only cache=volatile"),
             ("a:1M,read_ms=2", "read_ms=2 needs model="),
             ("a:1M,model=tape", "no model \"tape\""),
             ("a:1M,model=usb,turn_ms=2", "no key \"turn_ms\""),

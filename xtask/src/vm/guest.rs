@@ -4,6 +4,7 @@
 //! monitor, one for all disks. Threads serve them and send events to the one loop here.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use testkit::disk_model::DiskModel;
 
-use super::disk;
+use super::disk::{self, DiskSpec};
 use super::files::{self, WorkFolder};
 use super::image::Image;
 use super::monitor::Monitor;
@@ -42,23 +43,28 @@ const TIMED_OUT: &str = "124";
 pub(super) enum End {
     /// The command ended with this status.
     Status(u8),
+    /// The command cut the power.
+    Cut,
     TimedOut,
     /// It died before the command started, and with what last words; may go better another time.
     NotBooted(String),
 }
 
-/// Boots a guest and runs the command in it.
+/// Boots a guest with these disks and runs `command` in it.
 ///
 /// # Errors
 /// What failed here, or in the guest after the command had started.
 pub(super) fn run(
     options: &VmOptions,
+    command: &[String],
     image: &Image,
     copies: &[Copy],
+    disks: &[Arc<Disk>],
     with_kvm: bool,
 ) -> Result<End, Error> {
     let work = WorkFolder::new(&std::env::temp_dir())?;
-    let disks = Arc::new(disks(options, copies, work.path())?);
+    let mut disks = disks.to_vec();
+    disks.push(scratch(options, command, copies, work.path())?);
     let (events, happened) = mpsc::channel();
     let streams = Streams::listen(work.path(), options.out.as_deref(), &events)?;
     server::listen(&work.path().join(qemu::DISKS), &disks, &events)?;
@@ -72,8 +78,11 @@ pub(super) fn run(
         work: Some(work),
         monitor: None,
         timeout: options.timeout,
+        specs: &options.disks,
     };
     let ended = watch.until_end(if with_kvm { BOOT_LIMIT_KVM } else { BOOT_LIMIT });
+    // Before the guest ends, so that it writes nothing after the power failed.
+    let stored = leave(&disks, matches!(ended, Ok(Ended::Cut)).then_some(options.seed));
     drop(qemu);
     let console = console.join().unwrap_or_default();
     let complaints = complaints.join().unwrap_or_default();
@@ -83,7 +92,9 @@ pub(super) fn run(
     if let Some(path) = &options.stats {
         write_stats(path, options, &disks)?;
     }
-    match ended? {
+    let ended = ended?;
+    stored?;
+    match ended {
         Ended::Gone(when) => {
             let why = last_words(&complaints, &console);
             match when {
@@ -98,11 +109,37 @@ pub(super) fn run(
             Ok(End::TimedOut)
         }
         Ended::Status(status) => streams.end().map(|()| End::Status(status)),
+        Ended::Cut => {
+            // What it had put into /out is lost, as on any disk that was not flushed.
+            let _ = streams.end();
+            Ok(End::Cut)
+        }
     }
 }
 
-/// The disks that were asked for, and last the scratch disk.
-fn disks(options: &VmOptions, copies: &[Copy], work: &Path) -> Result<Vec<Disk>, Error> {
+/// Ends the use of all disks by this boot: by a power cut, if there is a seed.
+fn leave(disks: &[Arc<Disk>], seed: Option<u64>) -> Result<(), Error> {
+    for disk in disks {
+        let failed = |error: io::Error| Error::Failed(format!("disk {}: {error}", disk.name));
+        let Some(seed) = seed else {
+            disk.end_boot().map_err(failed)?;
+            continue;
+        };
+        if let Some(left) = disk.cut(seed).map_err(failed)? {
+            let (name, kept, all) = (&disk.name, left.kept_sectors, left.sectors);
+            eprintln!(
+                "xtask: vm: power cut, seed {seed}: disk {name} keeps {kept} of {all} unflushed sectors"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The disks that were asked for; they outlast a boot.
+///
+/// # Errors
+/// When a file cannot be opened or made.
+pub(super) fn disks(options: &VmOptions) -> Result<Vec<Arc<Disk>>, Error> {
     let cache = files::cache()?;
     let mut disks = Vec::new();
     for spec in &options.disks {
@@ -118,16 +155,25 @@ fn disks(options: &VmOptions, copies: &[Copy], work: &Path) -> Result<Vec<Disk>,
         let facts = file.metadata().map_err(Error::io("look at", path))?;
         let len_bytes = facts.len();
         let model = spec.timing.map(|timing| DiskModel::new(timing, len_bytes));
-        disks.push(Disk::new(&spec.name, file, len_bytes, model));
+        let disk = Disk::new(&spec.name, file, len_bytes, model);
+        disks.push(Arc::new(if spec.has_write_cache { disk.with_write_cache() } else { disk }));
     }
-    let scratch = payload::scratch(options, copies, &cache, work)?;
-    let len_bytes = payload::SCRATCH_BYTES;
-    disks.push(Disk::new(qemu::SCRATCH, scratch, len_bytes, None));
     Ok(disks)
 }
 
+/// The disk that is laid over the root image in one boot.
+fn scratch(
+    options: &VmOptions,
+    command: &[String],
+    copies: &[Copy],
+    work: &Path,
+) -> Result<Arc<Disk>, Error> {
+    let file = payload::scratch(options, command, copies, &files::cache()?, work)?;
+    Ok(Arc::new(Disk::new(qemu::SCRATCH, file, payload::SCRATCH_BYTES, None)))
+}
+
 /// What happens while QEMU runs.
-struct Watch {
+struct Watch<'a> {
     happened: Receiver<Event>,
     /// Sockets that QEMU has yet to open.
     awaited: usize,
@@ -136,11 +182,14 @@ struct Watch {
     work: Option<WorkFolder>,
     monitor: Option<Monitor>,
     timeout: Duration,
+    /// The disks that were asked for.
+    specs: &'a [DiskSpec],
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
     Status(u8),
+    Cut,
     TimedOut,
     Gone(Stage),
 }
@@ -155,7 +204,7 @@ enum Stage {
     Running,
 }
 
-impl Watch {
+impl Watch<'_> {
     fn until_end(mut self, boot_limit: Duration) -> Result<Ended, Error> {
         let mut deadline = Instant::now() + boot_limit;
         loop {
@@ -177,7 +226,9 @@ impl Watch {
                     }
                     ("EXIT", status) => return exit(status),
                     ("FAIL", what) => return Err(in_guest(what)),
+                    ("CUT", _) => return Ok(Ended::Cut),
                     ("UNPLUG", name) => self.unplug(name),
+                    ("PLUG", name) => self.plug(name),
                     _ => eprintln!("xtask: vm: the guest says {line:?}"),
                 },
             }
@@ -200,6 +251,19 @@ impl Watch {
         };
         if let Err(what) = outcome {
             eprintln!("xtask: vm: cannot unplug {name}: {what}");
+        }
+    }
+
+    /// As above.
+    fn plug(&mut self, name: &str) {
+        let spec = self.specs.iter().find(|spec| spec.name == name);
+        let outcome = match (&mut self.monitor, spec) {
+            (Some(monitor), Some(spec)) => monitor.plug(&spec.device_arguments()),
+            (None, _) => Err("QEMU's monitor is not there".to_owned()),
+            (_, None) => Err("there is no such disk".to_owned()),
+        };
+        if let Err(what) = outcome {
+            eprintln!("xtask: vm: cannot plug {name}: {what}");
         }
     }
 }
@@ -232,7 +296,7 @@ fn last_words(complaints: &[u8], console: &[u8]) -> String {
     if last.is_empty() { "it said nothing".to_owned() } else { last.join(" / ") }
 }
 
-fn write_stats(path: &Path, options: &VmOptions, disks: &[Disk]) -> Result<(), Error> {
+fn write_stats(path: &Path, options: &VmOptions, disks: &[Arc<Disk>]) -> Result<(), Error> {
     let asked_for = disks.iter().take(options.disks.len());
     let counts: Map<String, Value> =
         asked_for.map(|disk| (disk.name.clone(), disk.counts())).collect();
@@ -255,6 +319,7 @@ mod tests {
             work: None,
             monitor: None,
             timeout: Duration::ZERO,
+            specs: &[],
         };
         watch.until_end(Duration::from_secs(60))
     }
@@ -270,6 +335,7 @@ mod tests {
         let ended = watched(vec![line("READY"), line("EXIT 124")]);
         assert_eq!(ended.unwrap(), Ended::TimedOut);
         assert!(watched(vec![line("READY"), line("EXIT x")]).is_err());
+        assert_eq!(watched(vec![line("READY"), line("CUT"), Event::Gone]).unwrap(), Ended::Cut);
     }
 
     #[test]

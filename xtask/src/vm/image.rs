@@ -61,6 +61,7 @@ const NEEDS: &[Need] = &[
 
 const INIT: &str = include_str!("guest/init.sh");
 const VM_CTL: &str = include_str!("guest/vm-ctl.sh");
+const DISKS: &str = include_str!("guest/disks.sh");
 
 /// Documentation, and drivers of what QEMU does not show: half of the image.
 const UNUSED: &[&str] = &["usr/share/doc", "usr/share/info", "usr/share/locale", "usr/share/man"];
@@ -90,6 +91,7 @@ const FOLDERS: &[&str] = &[
     "sys",
     "tests",
     "tmp",
+    "usr/lib/terrace-vm",
     "usr/local/bin",
     "usr/local/sbin",
     "var/tmp",
@@ -195,7 +197,7 @@ fn name(more: &[String]) -> String {
     let mut packages = more.to_vec();
     packages.sort();
     let mut hasher = DefaultHasher::new();
-    (FORMAT, KERNEL, PACKAGES, INIT, VM_CTL, kernel::INITRAMFS).hash(&mut hasher);
+    (FORMAT, KERNEL, PACKAGES, INIT, VM_CTL, DISKS, kernel::INITRAMFS).hash(&mut hasher);
     (packages, UNUSED, UNUSED_MODULES, SETTINGS, FOLDERS).hash(&mut hasher);
     format!("image-{:016x}", hasher.finish())
 }
@@ -313,7 +315,12 @@ fn complete(root: &Path) -> Result<(), Error> {
     for (path, text) in SETTINGS {
         write(&root.join(path), text.as_bytes())?;
     }
-    for (path, text) in [("usr/sbin/terrace-init", INIT), ("usr/sbin/vm-ctl", VM_CTL)] {
+    let own = [
+        ("usr/sbin/terrace-init", INIT),
+        ("usr/sbin/vm-ctl", VM_CTL),
+        ("usr/lib/terrace-vm/disks.sh", DISKS),
+    ];
+    for (path, text) in own {
         let path = root.join(path);
         write(&path, text.as_bytes())?;
         let mode = fs::Permissions::from_mode(0o755);

@@ -3,10 +3,11 @@
 //! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick
 //! that is pulled out, swap, another kernel. `options` reads what was typed, `image` and `kernel`
 //! make the guest's system once, `programs` builds what is to be run, `payload` packs it, `guest`
-//! runs QEMU, `server` is its disks, over `nbd`. Nothing of a guest stays behind, however this
-//! process ends.
+//! runs QEMU, `server` is its disks, over `nbd`, some with a `write_cache`. Nothing of a guest
+//! stays behind, however this process ends.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::workspace;
@@ -24,10 +25,13 @@ mod programs;
 mod qemu;
 mod server;
 mod streams;
+mod write_cache;
 
 use guest::End;
+use image::Image;
 use options::VmOptions;
 use payload::Copy;
+use server::Disk;
 
 /// As `timeout` of coreutils.
 const TIMED_OUT: u8 = 124;
@@ -84,11 +88,32 @@ fn run_command(options: &VmOptions) -> Result<u8, Error> {
     }
     let copies = copies(options)?;
     let image = image::obtain(&options.packages)?;
+    let disks = guest::disks(options)?;
+    let boot = |command: &[String]| boot(options, command, &image, &copies, &disks);
+    let first = boot(&options.command)?;
+    match (&options.then, first) {
+        (Some(_), TIMED_OUT) | (None, _) => Ok(first),
+        (Some(then), _) => {
+            let second = boot(std::slice::from_ref(then))?;
+            Ok(if first == 0 { second } else { first })
+        }
+    }
+}
+
+/// Runs `command` in a guest; its exit status, 0 if it cut the power.
+fn boot(
+    options: &VmOptions,
+    command: &[String],
+    image: &Image,
+    copies: &[Copy],
+    disks: &[Arc<Disk>],
+) -> Result<u8, Error> {
     let mut why = String::new();
     for boot in 0..BOOTS {
         let with_kvm = boot == 0 && qemu::has_kvm();
-        match guest::run(options, &image, &copies, with_kvm)? {
+        match guest::run(options, command, image, copies, disks, with_kvm)? {
             End::Status(status) => return Ok(status),
+            End::Cut => return Ok(0),
             End::TimedOut => {
                 eprintln!("xtask: vm: {} s are over", options.timeout.as_secs());
                 return Ok(TIMED_OUT);
@@ -103,7 +128,7 @@ fn run_command(options: &VmOptions) -> Result<u8, Error> {
 fn copies(options: &VmOptions) -> Result<Vec<Copy>, Error> {
     let root = workspace::current_root()?;
     let mut copies = Vec::new();
-    if options.command.iter().any(|word| word.contains("terrace")) {
+    if options.command.iter().chain(&options.then).any(|word| word.contains("terrace")) {
         copies.push(programs::tool(&root)?);
     }
     for package in &options.tests {

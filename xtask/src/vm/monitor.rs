@@ -1,15 +1,21 @@
-//! QEMU's monitor (QMP), as far as it is needed: pulling a disk out.
+//! QEMU's monitor (QMP), as far as it is needed: pulling a disk out, and putting it in again.
 //!
 //! One JSON object a line; events can come in between.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 /// QEMU answers within milliseconds, unless it hangs.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// A disk that was pulled out is in use for a moment longer: so often it is put in again, with this
+/// pause.
+const PLUG_TRIES: usize = 100;
+const PLUG_PAUSE: Duration = Duration::from_millis(20);
 
 /// No answer is longer.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -31,11 +37,30 @@ impl Monitor {
 
     /// Pulls out the device called `name`, as far as QEMU is concerned; what QEMU has against it.
     pub(super) fn unplug(&mut self, name: &str) -> Result<(), String> {
+        self.greet()?;
+        self.command(&json!({"execute": "device_del", "arguments": {"id": name}}))
+    }
+
+    /// Puts a device in; what QEMU has against it.
+    pub(super) fn plug(&mut self, device: &Value) -> Result<(), String> {
+        self.greet()?;
+        let mut outcome = Ok(());
+        for _ in 0..PLUG_TRIES {
+            outcome = self.command(&json!({"execute": "device_add", "arguments": device}));
+            if outcome.is_ok() {
+                break;
+            }
+            thread::sleep(PLUG_PAUSE);
+        }
+        outcome
+    }
+
+    fn greet(&mut self) -> Result<(), String> {
         if !self.has_greeted {
             self.command(&json!({"execute": "qmp_capabilities"}))?;
             self.has_greeted = true;
         }
-        self.command(&json!({"execute": "device_del", "arguments": {"id": name}}))
+        Ok(())
     }
 
     fn command(&mut self, command: &Value) -> Result<(), String> {

@@ -24,8 +24,10 @@ const REPLY_MAGIC: u32 = 0x6744_6698;
 
 /// Fixed newstyle, and no 124 zero bytes after the old way of choosing an export.
 const HANDSHAKE_FLAGS: u16 = 0b11;
-/// "Has flags", and "flush is understood".
-const EXPORT_FLAGS: u16 = 0b101;
+/// "Has flags", "flush is understood", and "so is a write that is durable at once" (FUA).
+const EXPORT_FLAGS: u16 = 0b1101;
+/// Of a write: it is durable when it is answered (FUA).
+const DURABLE: u16 = 1;
 
 const OPTION_EXPORT_NAME: u32 = 1;
 const OPTION_ABORT: u32 = 2;
@@ -54,6 +56,8 @@ pub(super) enum Command {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NbdRequest {
     pub(super) command: Command,
+    /// Of a write: it is to be durable when it is answered.
+    pub(super) is_durable: bool,
     /// The client's own mark, returned with the reply.
     pub(super) cookie: u64,
     pub(super) offset: u64,
@@ -129,7 +133,7 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdReque
         magic => u32::from_be_bytes(magic?),
     };
     check(magic == REQUEST_MAGIC, "request")?;
-    let _flags: [u8; 2] = take(stream)?;
+    let flags = u16::from_be_bytes(take(stream)?);
     let command = u16::from_be_bytes(take(stream)?);
     let cookie = u64::from_be_bytes(take(stream)?);
     let offset = u64::from_be_bytes(take(stream)?);
@@ -147,7 +151,8 @@ pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdReque
         Command::Write => take_bytes(stream, len)?,
         _ => Vec::new(),
     };
-    Ok(Some(NbdRequest { command, cookie, offset, len, data }))
+    let is_durable = flags & DURABLE != 0;
+    Ok(Some(NbdRequest { command, is_durable, cookie, offset, len, data }))
 }
 
 /// Answers the request with this cookie: with what was read, or with an error number of Linux.
@@ -293,7 +298,7 @@ mod tests {
         assert_eq!(sent[12..16], REPLY_UNSUPPORTED.to_be_bytes());
         assert_eq!(sent[32..36], REPLY_UNKNOWN.to_be_bytes());
         let facts = &sent[40..][20..32];
-        assert_eq!(facts, [0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 5]);
+        assert_eq!(facts, [0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 13]);
         assert_eq!(sent[72..][12..16], REPLY_ACK.to_be_bytes());
     }
 
@@ -349,6 +354,7 @@ mod tests {
         let write = read_request(&mut stream).unwrap().unwrap();
         assert_eq!((write.command, write.cookie), (Command::Write, 77));
         assert_eq!((write.offset, write.data.as_slice()), (8192, &b"xyz"[..]));
+        assert!(!write.is_durable);
         let flush = read_request(&mut stream).unwrap().unwrap();
         assert_eq!(flush.command, Command::Flush);
         let trim = read_request(&mut stream).unwrap().unwrap();

@@ -37,9 +37,22 @@ pub(super) struct VmOptions {
     /// model=hdd|usb|sd: one request at a time, each with a modelled time; change it with read_ms
     /// write_ms jump_read_ms jump_write_ms read_bps write_bps seek_min_ms seek_max_ms turn_ms.
     /// bus=virtio|usb|scsi|nvme; rot=0|1 (what the guest's kernel believes). `vm-ctl unplug NAME`,
-    /// called in the guest, pulls a disk on usb or scsi.
+    /// called in the guest, pulls a disk on usb or scsi, `vm-ctl plug NAME` puts it in again.
+    /// cache=volatile: what was not flushed is in memory, and `vm-ctl cut` (the power fails) keeps
+    /// a part of it.
     #[arg(long = "disk", value_name = "NAME:SIZE[,KEY=VALUE...]", value_parser = DiskSpec::parse)]
     pub(super) disks: Vec<DiskSpec>,
+
+    /// Then boot again with the same disks, and run this shell script
+    ///
+    /// Also after `vm-ctl cut`, but not if the time was over. The exit status is the first that is
+    /// not 0.
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) then: Option<String>,
+
+    /// What a power cut leaves of unflushed writes is drawn from this
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(super) seed: u64,
 
     /// Memory of the guest
     #[arg(long = "mem", value_name = "SIZE", default_value = "512M", value_parser = memory)]

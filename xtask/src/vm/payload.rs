@@ -33,6 +33,7 @@ pub(super) struct Copy {
 /// When something cannot be copied.
 pub(super) fn scratch(
     options: &VmOptions,
+    command: &[String],
     copies: &[Copy],
     cache: &Path,
     work: &Path,
@@ -53,7 +54,7 @@ pub(super) fn scratch(
         image::step(command)?;
     }
     files::write(&settings.join("config"), config(options).as_bytes())?;
-    files::write(&settings.join("command"), script(options).as_bytes())?;
+    files::write(&settings.join("command"), script(command).as_bytes())?;
     let size = format!("{}k", SCRATCH_BYTES >> 10);
     image::make_file_system(&stage, &files::path_of(&disk), &size)?;
     std::fs::remove_dir_all(&stage).map_err(Error::io("remove", &stage))?;
@@ -86,8 +87,8 @@ fn config(options: &VmOptions) -> String {
 }
 
 /// The command as a shell script.
-fn script(options: &VmOptions) -> String {
-    match options.command.as_slice() {
+fn script(command: &[String]) -> String {
+    match command {
         [script] => format!("{script}\n"),
         words => {
             let words: Vec<String> = words.iter().map(|word| process::quoted(word)).collect();
@@ -108,9 +109,9 @@ mod tests {
 
     #[test]
     fn one_word_is_a_script_and_several_are_a_program() {
-        assert_eq!(script(&options(&["--", "ls; exit 3"])), "ls; exit 3\n");
+        assert_eq!(script(&options(&["--", "ls; exit 3"]).command), "ls; exit 3\n");
         let words = ["--", "echo", "a b", "it's", "$HOME"];
-        assert_eq!(script(&options(&words)), "exec echo 'a b' 'it'\\''s' '$HOME'\n");
+        assert_eq!(script(&options(&words).command), "exec echo 'a b' 'it'\\''s' '$HOME'\n");
     }
 
     #[test]

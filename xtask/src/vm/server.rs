@@ -15,11 +15,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use model::random::mix;
 use serde_json::{Value, json};
 use testkit::disk_model::{self, DiskModel, RequestKind};
 
 use super::nbd::{self, Command, NbdRequest};
 use super::streams::Event;
+use super::write_cache::{SECTOR, Stored, WriteCache};
 use crate::error::Error;
 
 /// What the way from the guest to here and back takes anyhow under emulation, seen as 0.2 to 0.4
@@ -49,6 +51,16 @@ pub(super) struct Disk {
 struct State {
     model: Option<DiskModel>,
     counts: Counts,
+    cache: Option<WriteCache>,
+    /// Boots that have ended: a request of one of them that comes late is refused.
+    ended: u64,
+}
+
+/// What a power cut left of what a disk had not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remains {
+    pub(super) kept_sectors: usize,
+    pub(super) sectors: usize,
 }
 
 /// What reached a disk.
@@ -65,8 +77,42 @@ struct Counts {
 impl Disk {
     /// A disk in the first `len_bytes` bytes of `file`.
     pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
-        let counts = Counts::default();
-        Self { name: name.to_owned(), len_bytes, file, state: Mutex::new(State { model, counts }) }
+        let state = State { model, counts: Counts::default(), cache: None, ended: 0 };
+        Self { name: name.to_owned(), len_bytes, file, state: Mutex::new(state) }
+    }
+
+    /// The same disk with a volatile write cache.
+    pub(super) fn with_write_cache(self) -> Self {
+        self.state().cache = Some(WriteCache::default());
+        self
+    }
+
+    /// Ends its use by this boot: what is cached is stored.
+    ///
+    /// # Errors
+    /// When the file takes it not.
+    pub(super) fn end_boot(&self) -> io::Result<()> {
+        let mut state = self.state();
+        state.ended += 1;
+        let stored = state.cache.as_mut().map(WriteCache::flush);
+        self.store(&stored.unwrap_or_default())
+    }
+
+    /// Ends it by a power cut: what is cached is stored in part, by the seed. `None` without a
+    /// cache.
+    ///
+    /// # Errors
+    /// When the file takes it not.
+    pub(super) fn cut(&self, seed: u64) -> io::Result<Option<Remains>> {
+        let mut state = self.state();
+        state.ended += 1;
+        let Some(cache) = &mut state.cache else { return Ok(None) };
+        let sectors = cache.len();
+        // Two disks lose different parts.
+        let own_seed = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
+        let kept = cache.cut(own_seed);
+        self.store(&kept)?;
+        Ok(Some(Remains { kept_sectors: kept.len(), sectors }))
     }
 
     /// What reached it so far; `service_ns` is the model's time, 0 without a model.
@@ -82,33 +128,77 @@ impl Disk {
         })
     }
 
-    /// Does what is asked; what was read, or an error number.
-    fn perform(&self, request: &NbdRequest) -> Result<Vec<u8>, u32> {
+    /// Does what is asked; what was read, or an error number. `boot` is the number of boots that
+    /// had ended when the client came.
+    fn perform(&self, request: &NbdRequest, boot: u64) -> Result<Vec<u8>, u32> {
         let is_inside = request
             .offset
             .checked_add(u64::from(request.len))
             .is_some_and(|end| end <= self.len_bytes);
-        match request.command {
+        let mut state = self.state();
+        if state.ended != boot {
+            return Err(EIO);
+        }
+        let outcome = match request.command {
             Command::Read if is_inside => {
-                let mut data = vec![0; request.len as usize];
-                let read = self.file.read_exact_at(&mut data, request.offset);
-                read.map(|()| data).map_err(|error| number(&error))
+                let len = request.len as usize;
+                self.read(state.cache.as_ref(), request.offset, len)
             }
             Command::Write if is_inside => {
-                let written = self.file.write_all_at(&request.data, request.offset);
-                written.map(|()| Vec::new()).map_err(|error| number(&error))
+                self.write(state.cache.as_mut(), request).map(|()| Vec::new())
             }
-            // Every byte is in the file already, and the file ends with this machine's power.
-            Command::Flush => Ok(Vec::new()),
-            _ => Err(EINVAL),
+            // Without a cache every byte is in the file already, which ends with this machine's
+            // power.
+            Command::Flush => {
+                let stored = state.cache.as_mut().map(WriteCache::flush);
+                self.store(&stored.unwrap_or_default()).map(|()| Vec::new())
+            }
+            _ => return Err(EINVAL),
+        };
+        outcome.map_err(|error| number(&error))
+    }
+
+    /// Reads whole sectors around the range, because that is what is cached.
+    fn read(&self, cache: Option<&WriteCache>, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let before = if cache.is_some() { (offset % SECTOR as u64) as usize } else { 0 };
+        let around = if cache.is_some() { (before + len).next_multiple_of(SECTOR) } else { len };
+        let mut data = vec![0; around];
+        self.file.read_exact_at(&mut data, offset - before as u64)?;
+        if let Some(cache) = cache {
+            cache.overlay(offset - before as u64, &mut data);
         }
+        data.drain(..before);
+        data.truncate(len);
+        Ok(data)
+    }
+
+    fn write(&self, cache: Option<&mut WriteCache>, request: &NbdRequest) -> io::Result<()> {
+        let (offset, data) = (request.offset, &request.data);
+        let Some(cache) = cache else {
+            return self.file.write_all_at(data, offset);
+        };
+        // QEMU writes whole sectors; another client need not.
+        let before = (offset % SECTOR as u64) as usize;
+        let around = (before + data.len()).next_multiple_of(SECTOR);
+        let first = offset - before as u64;
+        let mut whole = self.read(Some(cache), first, around)?;
+        whole[before..before + data.len()].copy_from_slice(data);
+        if request.is_durable {
+            cache.forget(first, around);
+            return self.file.write_all_at(&whole, first);
+        }
+        self.store(&cache.write(first, &whole))
+    }
+
+    fn store(&self, sectors: &[Stored]) -> io::Result<()> {
+        sectors.iter().try_for_each(|(offset, data)| self.file.write_all_at(data, *offset))
     }
 
     /// Counts a request that was done; how long the disk is busy with it, `None` without a model.
     fn account(&self, request: &NbdRequest) -> Option<Duration> {
         let len = u64::from(request.len);
         let mut state = self.state();
-        let State { model, counts } = &mut *state;
+        let State { model, counts, .. } = &mut *state;
         let kind = match request.command {
             Command::Read => {
                 counts.reads += 1;
@@ -146,16 +236,16 @@ impl Disk {
 /// When the socket cannot be made.
 pub(super) fn listen(
     path: &Path,
-    disks: &Arc<Vec<Disk>>,
+    disks: &[Arc<Disk>],
     events: &Sender<Event>,
 ) -> Result<(), Error> {
     let listener = UnixListener::bind(path).map_err(Error::io("make", path))?;
-    let (disks, events) = (Arc::clone(disks), events.clone());
+    let (disks, events) = (disks.to_vec(), events.clone());
     thread::spawn(move || {
         for stream in listener.incoming().take(disks.len()).flatten() {
             // Nobody listens any more when the guest has ended.
             let _ = events.send(Event::Connected);
-            let disks = Arc::clone(&disks);
+            let disks = disks.clone();
             thread::spawn(move || {
                 // A connection that QEMU loses is an error in the guest, and seen there.
                 let _ = serve(stream, &disks);
@@ -166,16 +256,17 @@ pub(super) fn listen(
 }
 
 /// Serves one connection to its end; the client chooses the disk.
-fn serve(mut stream: UnixStream, disks: &[Disk]) -> io::Result<()> {
+fn serve(mut stream: UnixStream, disks: &[Arc<Disk>]) -> io::Result<()> {
     let exports: Vec<_> = disks.iter().map(|disk| (disk.name.as_str(), disk.len_bytes)).collect();
     let Some(chosen) = nbd::negotiate(&mut stream, &exports)? else {
         return Ok(());
     };
+    let boot = disks[chosen].state().ended;
     let incoming = stream.try_clone()?;
     let (sender, receiver) = mpsc::sync_channel(AHEAD);
     thread::scope(|scope| {
         let receiving = scope.spawn(|| receive(incoming, sender));
-        let served = answer(&mut stream, &disks[chosen], receiver);
+        let served = answer(&mut stream, &disks[chosen], boot, receiver);
         // Ends the receiver too, whoever of the two met the error.
         let _ = stream.shutdown(std::net::Shutdown::Both);
         let received =
@@ -197,11 +288,12 @@ fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, NbdRequest)>) ->
 fn answer(
     stream: &mut UnixStream,
     disk: &Disk,
+    boot: u64,
     requests: Receiver<(Instant, NbdRequest)>,
 ) -> io::Result<()> {
     let mut idle_from = Instant::now();
     for (came, request) in requests {
-        let outcome = disk.perform(&request);
+        let outcome = disk.perform(&request, boot);
         if outcome.is_ok()
             && let Some(service) = disk.account(&request)
         {
@@ -235,13 +327,23 @@ mod tests {
     use std::io::{Read, Write};
 
     /// Connects to a disk of 1 MiB, does `talk`, and gives the disk back.
-    fn with_disk(model: Option<DiskModel>, talk: impl FnOnce(&mut UnixStream)) -> Disk {
+    fn with_disk(model: Option<DiskModel>, talk: impl FnOnce(&mut UnixStream)) -> Arc<Disk> {
+        let disk = Arc::new(new_disk(model));
+        talk_to(&disk, talk);
+        disk
+    }
+
+    fn new_disk(model: Option<DiskModel>) -> Disk {
         let folder = testkit::TempDir::new();
         let path = folder.join("disk");
         let mut options = File::options();
         let file = options.read(true).write(true).create_new(true).open(path).unwrap();
         file.set_len(1 << 20).unwrap();
-        let disks = [Disk::new("d", file, 1 << 20, model)];
+        Disk::new("d", file, 1 << 20, model)
+    }
+
+    fn talk_to(disk: &Arc<Disk>, talk: impl FnOnce(&mut UnixStream)) {
+        let disks = [Arc::clone(disk)];
         let (mut client, server) = UnixStream::pair().unwrap();
         thread::scope(|scope| {
             scope.spawn(|| serve(server, &disks));
@@ -251,13 +353,22 @@ mod tests {
             talk(&mut client);
             drop(client);
         });
-        let [disk] = disks;
-        disk
     }
 
     fn send(client: &mut UnixStream, command: u16, offset: u64, len: u32, data: &[u8]) {
+        send_flagged(client, 0, command, offset, len, data);
+    }
+
+    fn send_flagged(
+        client: &mut UnixStream,
+        flags: u16,
+        command: u16,
+        offset: u64,
+        len: u32,
+        data: &[u8],
+    ) {
         let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
-        bytes.extend([0, 0]);
+        bytes.extend(flags.to_be_bytes());
         bytes.extend(command.to_be_bytes());
         bytes.extend(offset.to_be_bytes());
         bytes.extend(offset.to_be_bytes());
@@ -304,6 +415,68 @@ mod tests {
             assert_eq!(hear(client, &mut [0]), 0);
         });
         assert_eq!(disk.counts()["reads"], 1);
+    }
+
+    /// The bytes in the file, at the start of each of the first five pages.
+    fn stored(disk: &Disk) -> [u8; 5] {
+        std::array::from_fn(|page| {
+            let mut byte = [0];
+            disk.file.read_exact_at(&mut byte, page as u64 * 4096).unwrap();
+            byte[0]
+        })
+    }
+
+    #[test]
+    fn what_was_flushed_or_written_through_survives_every_cut_and_the_rest_some() {
+        let mut remains = Vec::new();
+        for seed in 0..20 {
+            let disk = Arc::new(new_disk(None).with_write_cache());
+            talk_to(&disk, |client| {
+                let mut done = |flags, command, page: u64, byte| {
+                    let data = if command == 1 { vec![byte; 4096] } else { Vec::new() };
+                    send_flagged(client, flags, command, page << 12, data.len() as u32, &data);
+                    assert_eq!(hear(client, &mut []), 0);
+                };
+                done(0, 1, 0, 1);
+                done(0, 3, 0, 0);
+                done(0, 1, 1, 2);
+                done(1, 1, 2, 3);
+                // Older than the write through, which it must not replace.
+                done(0, 1, 3, 4);
+                done(1, 1, 3, 5);
+                assert_eq!(stored(&disk), [1, 0, 3, 5, 0]);
+                let mut data = [0; 2];
+                send(client, 0, 8191, 2, &[]);
+                assert_eq!(hear(client, &mut data), 0);
+                assert_eq!(data, [2, 3]);
+            });
+            let left = disk.cut(seed).unwrap().unwrap();
+            let [flushed, cached, through, twice, _] = stored(&disk);
+            assert_eq!((flushed, through, twice), (1, 3, 5));
+            assert!(cached == 0 || cached == 2);
+            assert_eq!(left.sectors, 8);
+            remains.push(left.kept_sectors);
+        }
+        assert!(remains.contains(&0) && remains.contains(&8), "{remains:?}");
+        assert!(remains.iter().any(|kept| (1..8).contains(kept)), "{remains:?}");
+    }
+
+    #[test]
+    fn without_a_cut_all_is_kept_and_a_late_request_is_refused() {
+        let disk = Arc::new(new_disk(None).with_write_cache());
+        talk_to(&disk, |client| {
+            send(client, 1, 5, 3, b"abc");
+            assert_eq!(hear(client, &mut []), 0);
+            disk.end_boot().unwrap();
+            send(client, 1, 5, 3, b"xyz");
+            assert_eq!(hear(client, &mut []), EIO);
+        });
+        talk_to(&disk, |client| {
+            let mut data = [0; 4];
+            send(client, 0, 5, 4, &[]);
+            assert_eq!(hear(client, &mut data), 0);
+            assert_eq!(&data, b"abc\0");
+        });
     }
 
     #[test]

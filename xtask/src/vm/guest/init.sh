@@ -35,39 +35,12 @@ fail() {
     busybox poweroff -f
 }
 
-# The serial number of a block device, wherever its bus keeps it.
-serial_of() {
-    local block=/sys/block/$1 device
-    if [ -e "$block/serial" ]; then cat "$block/serial"; return; fi
-    if [ -e "$block/device/serial" ]; then cat "$block/device/serial"; return; fi
-    device=$(readlink -f "$block/device")
-    while [ "$device" != / ] && [ -n "$device" ]; do
-        if [ -e "$device/idVendor" ]; then cat "$device/serial"; return; fi
-        device=${device%/*}
-    done
-    [ -e "$block/device/vpd_pg80" ] && tail -c +5 "$block/device/vpd_pg80" | tr -d '\0'
-}
-
-# Links /dev/vm/NAME to the disk with that serial number, waiting until it appears.
-name_disk() {
-    local name=$1 rotational=$2 block kernel_name
-    for _ in {1..400}; do
-        for block in /sys/block/{vd,sd,nvme}*; do
-            kernel_name=${block##*/}
-            if [ -e "/dev/$kernel_name" ] && [ "$(serial_of "$kernel_name" | tr -d ' ')" = "$name" ]; then
-                echo "$rotational" >"$block/queue/rotational"
-                ln -s "../$kernel_name" "/dev/vm/$name"
-                return
-            fi
-        done
-        sleep 0.05
-    done
-    fail "disk $name did not appear"
-}
-
+. /usr/lib/terrace-vm/disks.sh
 . /etc/terrace-vm/config
 for module in "${MODULES[@]}"; do modprobe "$module" || fail "no module $module in this kernel"; done
-for disk in "${DISKS[@]}"; do name_disk "${disk%:*}" "${disk#*:}"; done
+for disk in "${DISKS[@]}"; do
+    name_disk "${disk%:*}" "${disk#*:}" || fail "disk ${disk%:*} did not appear"
+done
 
 cd /bench || fail "no /bench"
 tell READY
