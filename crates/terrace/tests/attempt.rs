@@ -11,6 +11,7 @@ use postgres::PostgresServer;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{command, in_group, run, schema_complaint, terrace};
 use testkit::{Cgroup, TempDir};
@@ -21,14 +22,24 @@ const SCHEMA: &str = include_str!("../../../docs/compare.schema.json");
 const FILE_BYTES: u64 = 96 << 20;
 const LIMIT_BYTES: u64 = 48 << 20;
 
+/// One trial at a time: what each of them measures would disturb the others, and each says what
+/// hurts most.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn machine_alone() -> MutexGuard<'static, ()> {
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A group with a limit, and a file that does not fit into it.
 struct Tight {
+    _alone: MutexGuard<'static, ()>,
     group: Cgroup,
     directory: TempDir,
 }
 
 impl Tight {
     fn new() -> Result<Self, String> {
+        let _alone = machine_alone();
         let group = Cgroup::v1_memory(LIMIT_BYTES)?;
         let directory = TempDir::new();
         // Written in the group, so that no page of it is charged elsewhere.
@@ -37,7 +48,7 @@ impl Tight {
         write.args(["if=/dev/urandom", "bs=1M", "conv=fsync", "status=none"]);
         let written = write.arg(format!("count={}", FILE_BYTES >> 20)).status();
         assert!(written.unwrap().success());
-        Ok(Self { group, directory })
+        Ok(Self { _alone, group, directory })
     }
 
     fn limit(&self) -> u64 {
@@ -60,15 +71,45 @@ impl Tight {
         command
     }
 
+    /// A program of the group that reads the file again and again, and counts in a file.
+    fn reader(&self) -> support::Started {
+        let (data, count) = (self.directory.join("data"), self.count());
+        let script = format!(
+            "n=0; while :; do cat {} >/dev/null; n=$((n+1)); echo $n >{count}.new; \
+             mv {count}.new {count}; done",
+            data.display(),
+            count = count.display()
+        );
+        std::fs::write(&count, "0\n").unwrap();
+        let mut command = self.group.command("sh");
+        command.args(["-c", &script]).stdin(Stdio::null());
+        support::Started(self.group.spawn(&mut command).unwrap())
+    }
+
+    fn count(&self) -> PathBuf {
+        self.directory.join("count")
+    }
+
+    /// A trial of what runs in the group.
+    fn record(&self) -> std::process::Command {
+        let mut command = command("record --try --for 2s --work");
+        command.arg(format!("file:{}", self.count().display()));
+        command.arg("--cgroup").arg(self.group.path());
+        command
+    }
+
     /// A trial in the background, once its change is there.
-    fn changed(&self) -> Child {
-        let mut command = self.trial("-q", 40);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    fn changed(&self, mut command: std::process::Command) -> Child {
+        let said = self.directory.join("said");
+        let file = std::fs::File::create(&said).unwrap();
+        command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
         let mut child = command.spawn().unwrap();
         let until = Instant::now() + Duration::from_secs(300);
         while self.limit() == LIMIT_BYTES {
             let ended = child.try_wait().unwrap();
-            assert!(ended.is_none() && Instant::now() < until, "nothing was changed: {ended:?}");
+            let waits = ended.is_none() && Instant::now() < until;
+            let text = || std::fs::read_to_string(&said).unwrap();
+            assert!(waits, "nothing was changed: {ended:?}: {}", text());
             std::thread::sleep(Duration::from_millis(2));
         }
         child
@@ -154,11 +195,28 @@ fn an_interrupted_trial_is_put_back_and_a_killed_one_by_undo() {
         Ok(tight) => tight,
         Err(need) => return testkit::skip(need),
     };
-    let asked = support::terminate(tight.changed());
+    ended_trials_are_put_back(&tight, || tight.trial("-q", 40));
+}
+
+/// The group goes on beside it: what ends is the recorder alone.
+#[test]
+fn of_a_service_an_interrupted_trial_is_put_back_and_a_killed_one_by_undo() {
+    let tight = match Tight::new() {
+        Ok(tight) => tight,
+        Err(need) => return testkit::skip(need),
+    };
+    let reader = tight.reader();
+    ended_trials_are_put_back(&tight, || tight.record());
+    assert!(Path::new(&format!("/proc/{}", reader.pid())).exists());
+}
+
+/// The change of a trial is gone after SIGTERM; after SIGKILL `terrace undo` puts it back.
+fn ended_trials_are_put_back(tight: &Tight, trial: impl Fn() -> std::process::Command) {
+    let asked = support::terminate(tight.changed(trial()));
     assert_ne!(asked.code, Some(0));
     assert_eq!(tight.limit(), LIMIT_BYTES);
     nothing_is_left(&tight.limit_path());
-    let mut killed = tight.changed();
+    let mut killed = tight.changed(trial());
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert!(tight.limit() > LIMIT_BYTES, "it had no time to put it back");
@@ -168,6 +226,7 @@ fn an_interrupted_trial_is_put_back_and_a_killed_one_by_undo() {
         "{undone:?}"
     );
     assert_eq!(tight.limit(), LIMIT_BYTES);
+    nothing_is_left(&tight.limit_path());
 }
 
 #[test]
@@ -191,6 +250,7 @@ fn without_such_a_remedy_nothing_is_tried_and_the_status_is_the_command_s() {
 /// The first day of a newcomer: a database in a group that is too small for it.
 #[test]
 fn the_limit_of_a_database_is_tried_by_its_transactions() {
+    let _alone = machine_alone();
     let group = match Cgroup::v1_memory(160 << 20) {
         Ok(group) => group,
         Err(need) => return testkit::skip(need),
