@@ -16,6 +16,7 @@ use crate::workspace;
 
 mod aa;
 mod coverage;
+mod days;
 mod directory;
 mod facts;
 mod memory;
@@ -151,6 +152,16 @@ const SUITES: &[Suite] = &[
         alternations: ALTERNATIONS,
         options: &[],
         run: remedies::run,
+    },
+    Suite {
+        name: "days",
+        title: "days",
+        what: "the days of three newcomers, as tests repeat them, and what was cleared blindly",
+        peers: &["terrace"],
+        parts: days::PARTS,
+        alternations: ALTERNATIONS,
+        options: &[],
+        run: days::run,
     },
     Suite {
         name: "aa",
