@@ -223,6 +223,38 @@ fn a_limit_above_is_named_with_it_and_no_trial_changes_one_alone() {
 }
 
 /// A disk with so many reads of 8 KiB, each between 64 and 128 us, in flight for so long.
+/// Threads that wait for pages which came back from swap, while memory is free.
+fn swapping_in(subject: Subject, outs: u64, available: u64) -> Case {
+    Case::new(subject, [2_000, 0, 4_000])
+        .part("swap_in", "block_io", 3_000)
+        .grew("trace.block_io.swap_in_ns", 3_000_000_000)
+        .grew("vmstat.pswpin", 50_000)
+        .grew("vmstat.pswpout", outs)
+        .memory(24 << 30, available, available)
+}
+
+#[test]
+fn what_an_earlier_pressure_left_in_swap_is_restored_and_tried() {
+    let judged = swapping_in(group(), 10, 20 << 30).judged();
+    let remedy = judged.remedies.iter().find(|it| it.finding == "swapping").unwrap();
+    let restored = remedy.restores.as_ref().unwrap();
+    assert_eq!((restored.pid, restored.group.as_deref()), (None, Some("/ncpg")));
+    assert_eq!(restored.command, "terrace warm restore --cgroup /ncpg");
+    assert!(remedy.text.contains("(`terrace warm restore --cgroup /ncpg`)"), "{remedy:?}");
+    let tries = remedy.try_command.as_ref().unwrap();
+    assert!(tries.contains("terrace record --try --cgroup /ncpg --for 10s"), "{tries}");
+    for (what, case) in [
+        ("it still swaps out", swapping_in(group(), 40_000, 20 << 30)),
+        ("there is no room", swapping_in(group(), 10, 1 << 30)),
+        ("its limit is reached", swapping_in(group(), 10, 20 << 30).limit(256 * MIB, 9_000)),
+        ("a command begins anew", swapping_in(command(), 10, 20 << 30)),
+        ("a machine is no process", swapping_in(Subject::Machine, 10, 20 << 30)),
+    ] {
+        let remedies = case.judged().remedies;
+        assert!(remedies.iter().all(|remedy| remedy.restores.is_none()), "{what}: {remedies:?}");
+    }
+}
+
 fn with_disk(case: Case, reads: u64, in_flight_ms: u64) -> Case {
     case.grew("disk.vda.reads", reads)
         .grew("disk.vda.read_bytes", reads * 8192)

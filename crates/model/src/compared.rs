@@ -188,7 +188,7 @@ pub struct TriedChange {
     pub finding: String,
     /// The change in words.
     pub words: String,
-    /// The file of the setting.
+    /// The file of the setting; of a restore its command.
     pub path: String,
     /// What was there.
     pub before: String,

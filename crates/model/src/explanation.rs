@@ -16,7 +16,7 @@ pub use awaited_server::AwaitedServer;
 pub use contradiction::Contradiction;
 pub use disk::{DiskState, DiskVerdict};
 pub use moments::{ShownMark, StandingOut, UnusualFigure};
-pub use remedies::{ExpectedGain, Remedy, SettingChange};
+pub use remedies::{EvictedMemory, ExpectedGain, Remedy, SettingChange};
 use serde::{Deserialize, Serialize};
 pub use slices::{CALL_PART, TimePart, TimeSlice, short_words};
 

@@ -14,7 +14,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::{command, in_group, run, schema_complaint, terrace};
-use testkit::{Cgroup, TempDir};
+use testkit::{Cgroup, SwapArea, TempDir};
 
 const SCHEMA: &str = include_str!("../../../docs/compare.schema.json");
 
@@ -270,4 +270,100 @@ fn the_limit_of_a_database_is_tried_by_its_transactions() {
     assert!(flowing(&ran.out).contains("Put back: /"), "{ran:?}");
     let limit = group.path().join("memory.limit_in_bytes");
     assert_eq!(std::fs::read_to_string(limit).unwrap().trim(), (160 << 20).to_string());
+}
+
+/// Uses its memory at random: 50 pages for each unit of work, which it counts in a file once it may
+/// begin.
+const RANDOM_USER: &str = r"
+import mmap, os, random, sys, time
+bytes, directory = int(sys.argv[1]), sys.argv[2]
+memory = mmap.mmap(-1, bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+pages = bytes // 4096
+block = os.urandom(4096)
+for page in range(pages):
+    memory[page * 4096:(page + 1) * 4096] = block
+open(directory + '/ready', 'w').close()
+while not os.path.exists(directory + '/go'):
+    time.sleep(0.02)
+out = os.open(directory + '/done', os.O_CREAT | os.O_WRONLY)
+done, last = 0, 0
+while True:
+    for _ in range(50):
+        memory[random.randrange(pages) * 4096]
+    done += 1
+    if time.monotonic() - last > 0.05:
+        os.pwrite(out, b'%020d' % done, 0)
+        last = time.monotonic()
+";
+
+/// A process that a limit had pushed into swap before it was raised.
+struct Pushed {
+    child: Child,
+    _swap: SwapArea,
+    group: Cgroup,
+    directory: TempDir,
+}
+
+impl Drop for Pushed {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Pushed {
+    fn new() -> Result<Self, String> {
+        const BYTES: u64 = 1 << 30;
+        let has_python = std::process::Command::new("python3").arg("-c").arg("0").status();
+        has_python.map_err(|_| "python3".to_owned())?;
+        let group = Cgroup::v1_memory(4 << 30)?;
+        let swap = SwapArea::on(BYTES + (256 << 20))?;
+        let directory = TempDir::new();
+        let mut command = group.command("python3");
+        command.args(["-c", RANDOM_USER, &BYTES.to_string()]).arg(directory.path());
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
+        let pushed = Self { child, _swap: swap, group, directory };
+        pushed.until("ready");
+        for limit in [64u64 << 20, 4 << 30] {
+            let path = pushed.group.path().join("memory.limit_in_bytes");
+            std::fs::write(path, limit.to_string())
+                .map_err(|_| "swap that takes all".to_owned())?;
+        }
+        std::fs::write(pushed.directory.join("go"), "").unwrap();
+        pushed.until("done");
+        Ok(pushed)
+    }
+
+    /// Waits until it has made this file.
+    fn until(&self, name: &str) {
+        let end = Instant::now() + Duration::from_secs(120);
+        while !self.directory.join(name).exists() {
+            assert!(Instant::now() < end, "there is no {name}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn what_pressure_left_in_swap_is_restored_and_measured_again() {
+    let pushed = match Pushed::new() {
+        Ok(pushed) => pushed,
+        Err(need) => return testkit::skip(need),
+    };
+    let pid = pushed.child.id().to_string();
+    let mut command = command("record --try --for 2s --work");
+    command.arg(format!("file:{}", pushed.directory.join("done").display()));
+    command.args(["--pid", &pid]).env("COLUMNS", "100");
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    println!("{}", ran.out);
+    let page = flowing(&ran.out);
+    assert!(
+        page.contains(" read back in ") && page.contains("the sides did not take turns"),
+        "{ran:?}"
+    );
+    assert!(page.contains(&format!("(`terrace warm restore --pid {pid}`)")), "{ran:?}");
+    assert!(flowing(&ran.err).contains("measures it as it is, then tries what was"), "{ran:?}");
+    // It did more in a second.
+    assert!(page.contains("The second does ") && page.contains(" larger, better"), "{ran:?}");
 }

@@ -5,7 +5,8 @@
 use super::builder::{command, delay, row};
 use model::explanation::{
     AccountedTime, Actor, ActorRole, Cause, ClearedCause, Contradiction, DiskState, DiskVerdict,
-    ExpectedGain, Explanation, FigureUse, FileUse, Interval, ProcessUse, Remedy, SettingChange,
+    EvictedMemory, ExpectedGain, Explanation, FigureUse, FileUse, Interval, ProcessUse, Remedy,
+    SettingChange,
 };
 use model::{Evidence, Finding, Grade};
 use serde_json::{Map, Value, json};
@@ -177,6 +178,11 @@ fn full() -> Explanation {
         gain: Some(ExpectedGain { low: 1.1, high: 2.0, model: "the sleep goes away".to_owned() }),
         is_to_be_tried: true,
         try_command: Some("terrace run --try -- CMD".to_owned()),
+        restores: Some(EvictedMemory {
+            pid: Some(12),
+            group: None,
+            command: "terrace warm restore --pid 12".to_owned(),
+        }),
         change: Some(SettingChange {
             path: "/sys/x".to_owned(),
             from: "0".to_owned(),

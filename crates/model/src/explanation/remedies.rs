@@ -37,6 +37,17 @@ pub struct SettingChange {
     pub words: String,
 }
 
+/// Memory that an earlier pressure left in swap, and that `terrace warm restore` brings back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvictedMemory {
+    /// The process whose it is; `None` for a group.
+    pub pid: Option<u32>,
+    /// The group whose it is, by its path; `None` for a process.
+    pub group: Option<String>,
+    /// The command that restores it.
+    pub command: String,
+}
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remedy {
@@ -52,4 +63,7 @@ pub struct Remedy {
     pub try_command: Option<String>,
     /// What that command changes, if a program can change it and put it back.
     pub change: Option<SettingChange>,
+    /// The memory that it restores, if that is the remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<EvictedMemory>,
 }

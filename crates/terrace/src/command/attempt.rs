@@ -3,15 +3,28 @@
 //!
 //! Only what one file of the kernel holds, takes effect at once and can be put back is tried: the
 //! limit of a group, read-ahead, huge pages. A killed trial is put back by `terrace undo`.
+//!
+//! What an earlier pressure left in swap is restored once, between the two sides: it is lost to
+//! nobody and needs no undoing, so the sides do not take turns, and the page says so.
 
 use super::record_options;
+use super::warm::READER;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::output::prose::long_time;
 use crate::output::{self, Page, compare};
+use machine::Root;
+use model::Bytes;
 use model::compared::{Comparison, TriedChange};
 use model::comparison::DifferenceVerdict;
-use model::explanation::{Explanation, Remedy};
+use model::explanation::{EvictedMemory, Explanation, Remedy};
+use model::progress::Control;
+use place::background::Limits;
+use place::workingset::restore::{self, RestoreRequest};
+use place::workingset::targets::Selection;
 use std::path::Path;
+use std::time::Instant;
+use sys::helper::HiddenCommand;
 use undo::{AppliedChange, Journal, UndoOutcome};
 
 /// How often each side is measured if no number was given: the least that can prove anything.
@@ -27,7 +40,12 @@ pub struct Attempt {
     command: &'static str,
     remedy: Remedy,
     tried: TriedChange,
+    /// Whose memory is restored, instead of a setting that is changed.
+    restores: Option<Selection>,
 }
+
+/// The trial of a command: a process that is started anew has nothing to restore.
+const OF_COMMANDS: &str = "run";
 
 impl Attempt {
     /// The first remedy of an explanation whose change can be made here and put back. It is made
@@ -40,8 +58,10 @@ impl Attempt {
         explanation: &Explanation,
     ) -> std::result::Result<Self, String> {
         let mut fault = None;
-        let with_change = explanation.remedies.iter().filter(|remedy| remedy.change.is_some());
-        for remedy in with_change {
+        for remedy in &explanation.remedies {
+            if let Some(evicted) = remedy.restores.as_ref().filter(|_| command != OF_COMMANDS) {
+                return Ok(Self::of_restore(command, remedy, evicted));
+            }
             let Some(change) = &remedy.change else { continue };
             let before = std::fs::read_to_string(&change.path).unwrap_or_default();
             // It may be another group's, or have been set since.
@@ -59,7 +79,7 @@ impl Attempt {
                 after: change.to.clone(),
                 kept: false,
             };
-            let attempt = Self { command, remedy: remedy.clone(), tried };
+            let attempt = Self { command, remedy: remedy.clone(), tried, restores: None };
             match attempt.apply().and_then(|applied| attempt.put_back(applied)) {
                 Ok(()) => return Ok(attempt),
                 Err(error) => fault = fault.or(Some(error.text)),
@@ -70,10 +90,61 @@ impl Attempt {
         }))
     }
 
+    fn of_restore(command: &'static str, remedy: &Remedy, evicted: &EvictedMemory) -> Self {
+        let selection = match (evicted.pid, &evicted.group) {
+            (Some(pid), _) => Selection::Processes(vec![pid]),
+            (None, group) => Selection::Group(group.as_deref().unwrap_or("/").into()),
+        };
+        let tried = TriedChange {
+            finding: remedy.finding.clone(),
+            words: "what was evicted restored".to_owned(),
+            path: evicted.command.clone(),
+            before: "in swap".to_owned(),
+            after: String::new(),
+            kept: true,
+        };
+        Self { command, remedy: remedy.clone(), tried, restores: Some(selection) }
+    }
+
+    /// Whether the change can be put back, so that both sides take turns.
+    pub const fn is_in_turn(&self) -> bool {
+        self.restores.is_none()
+    }
+
+    /// Restores the memory, by the code of `terrace warm restore` and within its limits.
+    ///
+    /// # Errors
+    /// If it may not, or nothing of it is evicted any more.
+    pub fn restore(&mut self) -> Result<()> {
+        let Some(selection) = self.restores.clone() else { return Ok(()) };
+        let root = Root::system();
+        let request = RestoreRequest {
+            helper: Some(HiddenCommand::new([READER])),
+            ..RestoreRequest::new(selection, Limits::usual(&root))
+        };
+        let begun = Instant::now();
+        let plan = restore::plan(&root, &request)?;
+        let report = restore::carry_out(&root, &request, plan, &mut |_| {
+            if sys::interrupt::requested() { Control::Stop } else { Control::Continue }
+        })?;
+        let bytes = report.parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.bytes));
+        if bytes == 0 {
+            let text = "nothing was tried: nothing of it is evicted any more";
+            return Err(Error::new(Exit::Impossible, text));
+        }
+        let took = long_time(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        self.tried.after = format!("{} read back in {took}", Bytes(bytes));
+        Ok(())
+    }
+
     /// Says what will be changed, before it is.
     pub fn announce(&self) {
         let words = &self.tried.words;
-        let text = format!("tries {words}, in turn with how it is, and puts it back");
+        let text = if self.is_in_turn() {
+            format!("tries {words}, in turn with how it is, and puts it back")
+        } else {
+            format!("measures it as it is, then tries {words} (`{}`)", self.tried.path)
+        };
         output::announce(self.command, &text);
     }
 
@@ -112,8 +183,8 @@ impl Attempt {
     /// # Errors
     /// If it cannot be made.
     pub fn concluded(&self, comparison: Comparison, keep: bool) -> Result<Comparison> {
-        let kept = keep && helps(&comparison);
-        if kept {
+        let kept = !self.is_in_turn() || (keep && helps(&comparison));
+        if kept && self.is_in_turn() {
             self.apply()?.keep()?;
         }
         let mut comparison = comparison;

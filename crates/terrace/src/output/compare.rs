@@ -99,7 +99,12 @@ pub fn tried(tried: &TriedChange, expected: Option<&ExpectedGain>, page: Page) -
     let first = format!("Tried: {}{gain}.", spaced(&tried.words));
     let TriedChange { path, before, after, .. } = tried;
     let path = spaced(path);
-    let last = if tried.kept {
+    let last = if !path.starts_with('/') {
+        format!(
+            "Restored: {after} (`{path}`). It stays, so the sides did not take turns: a part of it \
+             may have come back by itself."
+        )
+    } else if tried.kept {
         format!("Kept: {path} is {after}. To put it back: echo {before} | sudo tee {path}")
     } else {
         format!("Put back: {path} is {before}.")

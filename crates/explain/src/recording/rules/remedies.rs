@@ -3,12 +3,14 @@
 //! 1. [`wording`] says what can be done about a finding here; what cannot work on this machine is
 //!    left out, in the finding too.
 //! 2. [`gain`] estimates what the subject gains, by a model that it names.
-//! 3. [`change`] says which setting a trial changes, where a program can do that and undo it.
+//! 3. [`change`] says which setting a trial changes, where a program can do that and undo it, and
+//!    [`restore`] whose memory it restores.
 //!
 //! A remedy is only to be tried where its range is wide or begins at nothing.
 
 mod change;
 mod gain;
+mod restore;
 mod wording;
 
 use super::{RULES, Rank, RunView};
@@ -46,9 +48,14 @@ pub(super) fn propose(run: &RunView, findings: &mut [Cause]) -> Vec<Remedy> {
 fn remedy(run: &RunView, cause: &Cause, text: String) -> Remedy {
     let gain = gain::expected(run, cause);
     let change = change::of(run, &cause.finding.id);
+    let restores = restore::of(run, &cause.finding.id);
     let is_to_be_tried = gain.as_ref().is_none_or(is_weak);
-    let try_command = try_command(run, is_to_be_tried, change.as_ref());
-    Remedy { finding: cause.finding.id.clone(), text, gain, is_to_be_tried, try_command, change }
+    let try_command = match &restores {
+        Some(_) => Some(try_record(run)),
+        None => try_command(run, is_to_be_tried, change.as_ref()),
+    };
+    let finding = cause.finding.id.clone();
+    Remedy { finding, text, gain, is_to_be_tried, try_command, change, restores }
 }
 
 fn is_weak(gain: &ExpectedGain) -> bool {

@@ -3,7 +3,8 @@
 //! remedy brings.
 //!
 //! After each change half of the time passes uncounted: caches fill and empty. The change is there
-//! only while a recording with it lasts.
+//! only while a recording with it lasts. Memory that is restored stays, so all recordings without
+//! it come first.
 
 use crate::args::When;
 use crate::args::record::RecordArgs;
@@ -51,7 +52,7 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     let progress = Progress::new();
     progress.step("terrace record: for the verdict");
     let first = explain(&subject.recorded()?, Window::default());
-    let attempt = match Attempt::of("record", &first) {
+    let mut attempt = match Attempt::of("record", &first) {
         Ok(attempt) => attempt,
         Err(why) => {
             drop(progress);
@@ -61,21 +62,34 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     };
     attempt.announce();
     let mut sides: [(Vec<Explanation>, Vec<SteadyRun>); 2] = Default::default();
-    for number in 1..=USUAL_ROUNDS {
-        for turn in 0..2 {
-            let side = (turn + number as usize + 1) % 2;
-            let name = SIDES[side];
-            progress.step(&format!("terrace record: {number} of {USUAL_ROUNDS}, {name} side"));
-            let recording = subject.side(&attempt, side)?;
-            sides[side].0.push(explain(&recording, Window::default()));
-            sides[side].1.extend(comparison::steady_run(&recording));
+    for (number, side) in order(attempt.is_in_turn()) {
+        if !attempt.is_in_turn() && (number, side) == (1, 1) {
+            progress.step("terrace record: restores what was evicted");
+            attempt.restore()?;
         }
+        let name = SIDES[side];
+        progress.step(&format!("terrace record: {number} of {USUAL_ROUNDS}, {name} side"));
+        let recording = subject.side(&attempt, side)?;
+        sides[side].0.push(explain(&recording, Window::default()));
+        sides[side].1.extend(comparison::steady_run(&recording));
     }
     drop(progress);
     let [(explained, steady), (explained_second, steady_second)] = &sides;
     let compared = comparison::rates((explained, steady), (explained_second, steady_second));
     let comparison = attempt.concluded(compared, args.keep_change)?;
     Ok(output::show(&attempt.page(&comparison, false, page)))
+}
+
+/// Which round and side is next: in turn in an order that rotates, or the first side before the
+/// second.
+fn order(in_turn: bool) -> Vec<(u32, usize)> {
+    let rounds = 1..=USUAL_ROUNDS;
+    if in_turn {
+        let both = |number: u32| [0, 1].map(|turn| (number, (turn + number as usize + 1) % 2));
+        return rounds.flat_map(both).collect();
+    }
+    let of_side = |side| (1..=USUAL_ROUNDS).map(move |number| (number, side));
+    [0, 1].into_iter().flat_map(of_side).collect()
 }
 
 fn setting() -> VerdictSetting {
@@ -89,7 +103,8 @@ fn setting() -> VerdictSetting {
 impl Subject {
     /// One recording of a side: the second has the change.
     fn side(&self, attempt: &Attempt, side: usize) -> Result<Recording> {
-        let applied = (side == 1).then(|| attempt.apply()).transpose()?;
+        let is_changed = side == 1 && attempt.is_in_turn();
+        let applied = is_changed.then(|| attempt.apply()).transpose()?;
         let recorded = self.settled().and_then(|()| self.recorded());
         applied.map_or(Ok(()), |applied| attempt.put_back(applied))?;
         recorded

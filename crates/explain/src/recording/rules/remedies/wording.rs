@@ -25,7 +25,7 @@ pub(super) fn possible(run: &RunView, cause: &Cause) -> Option<String> {
         }
         "cache_too_small" => either([more_cache(run)], "that memory is then missing elsewhere"),
         "swapping" => either(
-            [more_memory(run), less(), compressed_swap(run)],
+            [restored(run), more_memory(run), less(), compressed_swap(run)],
             "memory that it gets is missing elsewhere, and compression takes processor time",
         ),
         "dirty_throttle" => either(
@@ -94,6 +94,12 @@ fn more_cache(run: &RunView) -> Way {
         "leave at most {} more memory to the page cache, which is what was read again",
         Bytes(again.bytes)
     ))
+}
+
+/// What an earlier pressure left in swap.
+fn restored(run: &RunView) -> Way {
+    let evicted = super::restore::of(run, "swapping")?;
+    Some(format!("restore what was evicted while memory is free (`{}`)", evicted.command))
 }
 
 fn more_memory(run: &RunView) -> Way {
