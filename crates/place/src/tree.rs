@@ -16,7 +16,7 @@ mod level;
 mod tests;
 
 use crate::{Error, ErrorKind, Result};
-use level::{ENTRIES_AT_ONCE, WalkLevel};
+use level::{BATCH_BYTES, WalkLevel};
 use machine::Root;
 use machine::reach::Reach;
 use std::ffi::{OsStr, OsString};
@@ -27,8 +27,8 @@ use sys::file_stat::{FileStat, InodeKind};
 
 /// How many directories a walk holds open: far below the 64 descriptors of the smallest limits.
 pub const MOST_OPEN_DIRECTORIES: usize = 12;
-/// Bytes of names of directories that are still to be entered: an eighth of what a copy may take.
-pub const MOST_PENDING_BYTES: usize = 8 << 20;
+/// Bytes of names of directories that are still to be entered: a quarter of what a copy may take.
+pub const MOST_PENDING_BYTES: usize = 16 << 20;
 
 /// What a walk is not to do.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ pub struct TreeWalk {
     device: u64,
     mount: Option<u64>,
     limits: WalkLimits,
-    entries_at_once: usize,
+    batch_bytes: usize,
     most_pending_bytes: usize,
     /// What waits above the current level.
     pending_bytes: usize,
@@ -137,7 +137,7 @@ impl TreeWalk {
             stack: DirectoryStack::new(top, MOST_OPEN_DIRECTORIES),
             levels: Vec::new(),
             limits,
-            entries_at_once: ENTRIES_AT_ONCE,
+            batch_bytes: BATCH_BYTES,
             most_pending_bytes: MOST_PENDING_BYTES,
             pending_bytes: 0,
             name: OsString::new(),
@@ -269,9 +269,9 @@ impl TreeWalk {
 
     /// Lists the next batch of the current directory.
     fn list_next(&mut self) -> std::result::Result<(), WalkStep> {
-        let at_once = self.entries_at_once;
+        let batch_bytes = self.batch_bytes;
         let listed = match (self.stack.current(), self.levels.last_mut()) {
-            (Ok(directory), Some(level)) => level.list(directory, at_once),
+            (Ok(directory), Some(level)) => level.list(directory, batch_bytes),
             (Err(error), _) => Err(error),
             (Ok(_), None) => Ok(()),
         };

@@ -7,10 +7,10 @@ use std::hash::{BuildHasher, RandomState};
 use sys::directory::{Directory, ListedEntry};
 use sys::file_stat::FileStat;
 
-/// How many entries are sorted at once, and how many bytes of names: bounds the memory that a huge
-/// directory costs. A batch ends with the piece of 32 KiB that reaches one of them.
-pub(super) const ENTRIES_AT_ONCE: usize = 64 << 10;
-const NAME_BYTES_AT_ONCE: usize = 4 << 20;
+/// How many bytes of entries are sorted at once, names and overhead: bounds the memory that a huge
+/// directory costs. A batch ends with the piece of 32 KiB that reaches it. A quarter of what may
+/// wait in all: what is listed again was then followed by many more directories.
+pub(super) const BATCH_BYTES: usize = super::MOST_PENDING_BYTES / 4;
 /// What a waiting name costs besides its bytes.
 const NAME_OVERHEAD: usize = 64;
 
@@ -70,25 +70,20 @@ impl WalkLevel {
     }
 
     /// Lists the next batch.
-    pub(super) fn list(
-        &mut self,
-        directory: &Directory,
-        entries_at_once: usize,
-    ) -> sys::Result<()> {
+    pub(super) fn list(&mut self, directory: &Directory, batch_bytes: usize) -> sys::Result<()> {
         let Some(begin) = self.next_place else {
             return Ok(());
         };
         if self.is_elsewhere {
             directory.list_from(begin)?;
         }
-        let mut counted = 0;
-        let mut name_bytes = 0;
+        let (mut counted, mut bytes) = (0, 0);
         let next_place = loop {
             let place = directory.list_some(&mut self.entries)?;
-            name_bytes +=
-                self.entries[counted..].iter().map(|entry| entry.name.len()).sum::<usize>();
+            let added = self.entries[counted..].iter();
+            bytes += added.map(|entry| entry.name.len() + NAME_OVERHEAD).sum::<usize>();
             counted = self.entries.len();
-            if place.is_none() || counted >= entries_at_once || name_bytes >= NAME_BYTES_AT_ONCE {
+            if place.is_none() || bytes >= batch_bytes {
                 break place;
             }
         };

@@ -138,21 +138,46 @@ fn check_batches(file_system: &str, path: &Path) {
         }
     }
     let expected = listed(&top);
-    for most_pending_bytes in [MOST_PENDING_BYTES, 0] {
-        let mut walk = start(&top);
-        walk.entries_at_once = 1;
-        walk.most_pending_bytes = most_pending_bytes;
-        let met = events(&mut walk, &top);
-        let entries = of('e', &met);
-        let set: BTreeSet<PathBuf> = entries.iter().map(|path| path.to_path_buf()).collect();
-        assert_eq!(entries.len(), set.len(), "{file_system}: met once");
-        assert!(set == expected, "{file_system}: {} of {}", set.len(), expected.len());
-        assert_eq!((of('E', &met).len(), of('r', &met).len()), (of('L', &met).len(), 0));
-        let is_of_top = |path: &Path| path.components().count() == 1;
-        let below = entries.iter().position(|path| !is_of_top(path)).unwrap();
-        let last = entries.iter().rposition(|path| is_of_top(path)).unwrap();
-        assert!(last > below, "{file_system}: in more than one batch");
+    let mut walk = start(&top);
+    walk.batch_bytes = 1;
+    let met = events(&mut walk, &top);
+    let entries = of('e', &met);
+    let set: BTreeSet<PathBuf> = entries.iter().map(|path| path.to_path_buf()).collect();
+    assert_eq!(entries.len(), set.len(), "{file_system}: met once");
+    assert!(set == expected, "{file_system}: {} of {}", set.len(), expected.len());
+    assert_eq!((of('E', &met).len(), of('r', &met).len()), (of('L', &met).len(), 0));
+    let is_of_top = |path: &Path| path.components().count() == 1;
+    let below = entries.iter().position(|path| !is_of_top(path)).unwrap();
+    let last = entries.iter().rposition(|path| is_of_top(path)).unwrap();
+    assert!(last > below, "{file_system}: in more than one batch");
+    check_forgetting(file_system, &top, NUMBER);
+}
+
+/// The same, and names are forgotten each time that a directory is entered: so only a few are.
+fn check_forgetting(file_system: &str, top: &Path, number: usize) {
+    let mut walk = start(top);
+    walk.batch_bytes = 1;
+    walk.most_pending_bytes = 0;
+    let (mut entries, mut entered) = (0, Vec::new());
+    while let Some(event) = walk.next() {
+        match event {
+            WalkEvent::Entry(entry) if entry.directory.path() == top => {
+                entries += 1;
+                if !entry.name.as_encoded_bytes().ends_with(b"50") {
+                    walk.skip();
+                }
+            }
+            WalkEvent::Enter(at) if at.depth == 1 => {
+                entered.push(at.directory.unwrap().path().file_name().unwrap().to_owned());
+            }
+            WalkEvent::Refused(path, error) => panic!("{file_system}: {path:?}: {error}"),
+            _ => {}
+        }
     }
+    entered.sort();
+    let expected: Vec<OsString> =
+        (50..number).step_by(100).map(|number| format!("directory-{number:06}").into()).collect();
+    assert_eq!((entries, entered), (number, expected), "{file_system}");
 }
 
 #[test]
