@@ -15,6 +15,7 @@ pub mod accounting;
 pub mod attribution;
 mod awaited;
 mod contradictions;
+mod copy_course;
 mod coverage;
 mod doubts;
 mod limited;
@@ -67,6 +68,7 @@ pub fn explain(recording: &Recording, window: Window) -> Explanation {
         findings: judged.findings,
         remedies: judged.remedies,
         work: work::done(&view),
+        copy: copy_course::report(&view),
         disk: judged.disk,
         server,
         covered: judged.covered,

@@ -11,7 +11,10 @@
 //!
 //! All else is `Unproven`, with its figures: of the last seconds as well as of a whole recording.
 
+mod meter;
+
 use crate::wording::{count, percent};
+pub use meter::TransferMeter;
 use model::Evidence;
 use model::bytes::{show_rate, three_digits};
 use model::duration::show_ns;

@@ -5,6 +5,7 @@
 mod actors;
 mod awaited_server;
 mod contradiction;
+mod copy_report;
 mod disk;
 mod moments;
 mod remedies;
@@ -14,6 +15,7 @@ use crate::finding::{Evidence, Finding, Grade};
 pub use actors::{Actor, ActorRole, FigureUse, FileUse, ProcessUse, figure_title};
 pub use awaited_server::AwaitedServer;
 pub use contradiction::Contradiction;
+pub use copy_report::CopyReport;
 pub use disk::{DiskState, DiskVerdict};
 pub use moments::{ShownMark, StandingOut, UnusualFigure};
 pub use remedies::{EvictedMemory, ExpectedGain, Remedy, SettingChange};
@@ -249,6 +251,9 @@ pub struct Explanation {
     /// What the subject did, by a counter of its own; `None` where none was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<WorkDone>,
+    /// How the copy went that the recording is of; `None` if it is of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyReport>,
     /// Whether it was the disk; `None` where no disk can be involved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskVerdict>,

@@ -45,9 +45,23 @@ export function findings(explain, choose, now, of) {
     "section.findings",
     {},
     open ? element("p.badge", {}, `Sources contradict each other: ${open.text}.`) : null,
+    ...copied(explain.copy, of),
     element("h2", {}, `What hurt${of}`),
     items.length ? element("ol", {}, ...items) : none,
   );
+}
+
+/**
+ * How the copy went that a recording is of, if it is of one.
+ * @param {{lines: string[]} | undefined} copy @param {string} of whose
+ */
+function copied(copy, of) {
+  return copy
+    ? [
+        element("h2", {}, `How the copy went${of}`),
+        ...copy.lines.map(line => element("p.copied", {}, line)),
+      ]
+    : [];
 }
 
 /**

@@ -69,6 +69,7 @@ pub fn page(
         Detail::Brief => {
             text.push_str(&one_bar(explanation, page));
             text.push_str(&work(explanation, page));
+            text.push_str(&copy(explanation, page));
             text.push_str(&server(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::brief(explanation, page));
@@ -76,6 +77,7 @@ pub fn page(
         Detail::Full => {
             text.push_str(&details::bars(explanation, page));
             text.push_str(&work(explanation, page));
+            text.push_str(&copy(explanation, page));
             text.push_str(&server(explanation, page));
             text.push_str(&unknown(explanation, setting, page));
             text.push_str(&causes::full(explanation, page));
@@ -121,6 +123,16 @@ fn work(explanation: &Explanation, page: Page) -> String {
     let (rate, all) = (tied(&rate(work.per_s)), tied(&count(work.amount)));
     let line = format!("Work: {rate} {} a second ({all} in all).", work.name);
     paragraph(&line, Tone::Plain, page)
+}
+
+/// How the copy went, a line for each sentence.
+fn copy(explanation: &Explanation, page: Page) -> String {
+    let lines = explanation.copy.iter().flat_map(|copy| &copy.lines);
+    let shown = lines.enumerate().map(|(at, line)| match at {
+        0 => paragraph(&format!("Copy: {}", continued(line)), Tone::Strong, page),
+        _ => paragraph(line, Tone::Plain, page),
+    });
+    shown.collect()
 }
 
 /// The one bar of a brief page, with lines above it where it needs an introduction.
