@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 use support::pages::{
-    Served, fixture, hostile, made, reading, standing_out, with_who, with_who_in_two,
+    Served, copied, fixture, hostile, made, reading, standing_out, with_who, with_who_in_two,
 };
 use support::{run_command, terrace};
 use testkit::{TempDir, skip, web};
@@ -220,6 +220,89 @@ fn two_recordings_lie_over_each_other() {
     assert_eq!(results[0].as_array().unwrap().len(), 4, "{results:?}");
     assert!(results[1].as_u64().unwrap() > 0, "{results:?}");
     assert_eq!(served.end().code, Some(0));
+}
+
+/// The page of three copies, as a file.
+fn three_copies(directory: &TempDir) -> String {
+    let files = ["cached.trec", "two-thread.trec", "default.trec"].map(|name| directory.join(name));
+    for (file, (late, megabytes)) in
+        files.iter().zip([(30, [10; 60]), (0, [10; 60]), (5, [12; 60])])
+    {
+        copied(file, late, &megabytes);
+    }
+    let out = directory.join("over.html");
+    let words = files.each_ref().map(|file| file.to_str().unwrap()).join(" ");
+    assert_eq!(terrace(&format!("view {words} --html {} --no-redact", out.display())).done(), "");
+    assert!(out.metadata().unwrap().len() < 1_000_000);
+    format!("file://{}", out.display())
+}
+
+#[test]
+fn three_recordings_have_a_colour_each_and_begin_together_at_a_mark() {
+    let directory = TempDir::new();
+    let colours = "(chart) => [...document.querySelectorAll(`[data-chart=${chart}] .legend button`)]\
+                   .map((it) => [it.textContent.trim(), it.querySelector('i').style.cssText])";
+    let steps = json!([
+        ["wait", READY],
+        ["tell", format!("({colours})('over-written')")],
+        ["tell", format!("({colours})('over-unwritten')")],
+        ["tell", "[...document.querySelectorAll('#recordings li')].map((it) => it.innerText)"],
+        ["tell", "document.querySelectorAll('#overlay [data-chart^=composition-]').length"],
+        ["tell", SHOWN],
+        // By keys alone: hide the first, then align.
+        ["tell", "document.querySelector('[data-recording]').focus()"],
+        ["press", "Enter"],
+        [
+            "tell",
+            "[...document.querySelectorAll('[data-chart=over-written] .legend button')]\
+            .map((it) => it.ariaPressed)"
+        ],
+        ["tell", "document.querySelector('[data-chart=composition-0]').hidden"],
+        [
+            "tell",
+            "(() => { const one = document.querySelector('#align-mark'); one.value = 'copy begins'; \
+            one.dispatchEvent(new Event('change')); })()"
+        ],
+        ["tell", SHOWN],
+    ]);
+    let Some(results) = results(&three_copies(&directory), &WIDE, &steps) else {
+        return;
+    };
+    let names = ["cached.trec", "two-thread.trec", "default.trec"];
+    for chart in &results[..2] {
+        let lines = chart.as_array().unwrap();
+        let named: Vec<&str> = lines.iter().map(|line| line[0].as_str().unwrap()).collect();
+        assert_eq!(named, names, "{results:?}");
+    }
+    assert_eq!(results[0], results[1], "one colour in all charts");
+    let cards = results[2].as_array().unwrap();
+    let is_described = |card: &Value| card.as_str().unwrap().contains("All was on the disk after");
+    assert!(cards.iter().all(is_described), "{cards:?}");
+    assert_eq!(results[3], 3);
+    assert_eq!(results[4], json!({ "from": 0, "to": 9, "whole": "true" }));
+    assert_eq!(results[6], json!(["false", "true", "true"]));
+    assert_eq!(results[7], true);
+    assert_eq!(results[9], json!({ "from": -3, "to": 6, "whole": "true" }));
+}
+
+#[test]
+fn three_recordings_are_readable_in_both_themes_and_on_narrow_screens() {
+    let directory = TempDir::new();
+    let url = three_copies(&directory);
+    for (width, dark) in [(400, false), (400, true), (1600, false), (1600, true)] {
+        let screen = Screen { width, height: 1000, dark };
+        let steps = json!([
+            ["wait", READY],
+            ["tell", "document.documentElement.scrollWidth"],
+            ["tell", "document.querySelector('[data-chart]').getBoundingClientRect().top"],
+            ["shot", directory.join("page.png")],
+        ]);
+        let Some(results) = results(&url, &screen, &steps) else {
+            return;
+        };
+        assert!(results[0].as_f64().unwrap() <= f64::from(width), "{width}: {results:?}");
+        assert!(results[1].as_f64().unwrap() < 1000.0, "a chart is on the first screen");
+    }
 }
 
 /// Twenty counters by powers of two are three lines: the slowest read of a sample lies below a

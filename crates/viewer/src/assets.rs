@@ -30,5 +30,6 @@ pub const RECORDING_MODULES: &[&str] = &[
     include_str!("../web/counters.js"),
     include_str!("../web/live.js"),
     include_str!("../web/who.js"),
+    include_str!("../web/overlay.js"),
     include_str!("../web/recording.js"),
 ];

@@ -1,4 +1,4 @@
-//! The page of one recording or two: which elements hold what, as docs/view.md names them. What is
+//! The page of one recording to four: which elements hold what, as docs/view.md names them. What is
 //! in them is made by [`crate::view`].
 
 use crate::assets::{RECORDING_MODULES, RECORDING_STYLE};
@@ -8,11 +8,20 @@ use crate::view::View;
 use model::explanation::TimeSlice;
 use serde_json::{Map, Value, json};
 
-/// The elements of the first recording and of the second.
-const IDS: [[&str; 2]; 2] = [["view", "columns"], ["view-2", "columns-2"]];
+/// The most recordings of one page.
+pub const MOST_RECORDINGS: usize = 4;
 
-/// The page of the recordings in `views`, at most two. `comparison` is `terrace.compare/1` of them
-/// as it is printed, `events` the path of the stream of what is recorded after them.
+/// The elements of each recording.
+const IDS: [[&str; 2]; MOST_RECORDINGS] = [
+    ["view", "columns"],
+    ["view-2", "columns-2"],
+    ["view-3", "columns-3"],
+    ["view-4", "columns-4"],
+];
+
+/// The page of the recordings in `views`, at most [`MOST_RECORDINGS`]. `comparison` is
+/// `terrace.compare/1` of two as it is printed, `events` the path of the stream of what is recorded
+/// after them.
 ///
 /// # Errors
 /// If a value cannot be written as JSON.

@@ -10,15 +10,17 @@ import { parted, reduced } from "./decode.js";
  * One line, or one layer of a stack: `names` are the series that it is made of, `refresh_ns` is set
  * if it is read more rarely than it is sampled, `grows` that its values are growth per second,
  * `second` that it is of the second recording, `sparse` that its values may be isolated: each has a
- * dot. `process` is whose it is, `amount` what its legend says while nothing is pointed at.
+ * dot. `process` is whose it is, `amount` what its legend says while nothing is pointed at, `dash`
+ * the number of its dashes, 0 for none.
  * @typedef {{label: string, names: string[], meaning: string, timeline: Timeline, values: () =>
  * Float64Array, colour: string, refresh_ns: number | null, grows: boolean, second: boolean,
- * sparse?: boolean, process?: number, amount?: string}} Trace
+ * sparse?: boolean, process?: number, amount?: string, dash?: number}} Trace
  */
 /**
- * `pick` is called for a trace that is pressed, instead of hiding it.
+ * `pick` is called for a trace that is pressed, instead of hiding it; `says` explains the picture,
+ * `key` is the colour of the recording that it is of.
  * @typedef {{id: string, title: string, unit: string, traces: Trace[], stacked?: boolean, pick?:
- * (trace: Trace) => void}} Picture
+ * (trace: Trace) => void, says?: string, key?: string}} Picture
  */
 
 const DASHES = [
@@ -213,10 +215,14 @@ export class Chart {
       element(
         "figcaption",
         {},
+        picture.key
+          ? element("i.key", { "aria-hidden": true, style: `--key: var(${picture.key})` })
+          : null,
         element("h3", {}, picture.title),
         element("small.quiet", {}, slow ? `${unit}, read every ${figure(slow, "ns")}` : unit),
         csv,
       ),
+      picture.says ? element("small.quiet", {}, picture.says) : null,
       this.host,
       element("ul.legend", {}, ...this.lines.map(line => this.entry(line))),
       this.table,
@@ -244,7 +250,7 @@ export class Chart {
       button.setAttribute("aria-pressed", String(!line.hidden));
       this.redraw();
     };
-    const key = element(trace.second ? "i.dashed" : "i", {
+    const key = element(trace.second || trace.dash ? "i.dashed" : "i", {
       "aria-hidden": true,
       style: `--key: var(${trace.colour})`,
     });
@@ -271,6 +277,19 @@ export class Chart {
       line.hidden = process !== null && line.trace.process !== process;
       line.button?.setAttribute("aria-pressed", String(!line.hidden));
     }
+    this.redraw();
+  }
+
+  /** Shows the lines of these recordings only. @param {Set<Timeline>} timelines */
+  showOf(timelines) {
+    for (const line of this.lines) {
+      line.hidden = !timelines.has(line.trace.timeline);
+      line.button?.setAttribute("aria-pressed", String(!line.hidden));
+    }
+    this.element.toggleAttribute(
+      "hidden",
+      this.lines.every(({ hidden }) => hidden),
+    );
     this.redraw();
   }
 
@@ -438,7 +457,11 @@ export class Chart {
       fill,
       width: 1.4,
       points: { show: trace.sparse ?? false, size: 4, fill: stroke },
-      dash: trace.second ? DASHES[at % DASHES.length] : undefined,
+      dash: trace.dash
+        ? DASHES[(trace.dash - 1) % DASHES.length]
+        : trace.second
+          ? DASHES[at % DASHES.length]
+          : undefined,
       ...paths,
     };
   }
@@ -458,9 +481,23 @@ export class Chart {
         bbox.height,
       );
     }
-    for (const { kind, from, to } of timelines.flatMap(({ spans }) => spans)) {
+    // Of many recordings each has marks in its colour, in the charts that it is drawn in.
+    const isDrawn = (/** @type {Timeline} */ timeline) =>
+      this.lines.some(({ trace, hidden }) => trace.timeline === timeline && !hidden);
+    const spans = timelines.flatMap((timeline, number) =>
+      timelines.length < 3
+        ? timeline.spans.map(span => ({
+            ...span,
+            name: span.kind === "moment" ? "--moment" : "--mark",
+          }))
+        : isDrawn(timeline)
+          ? timeline.spans.map(span => ({ ...span, name: `--c${number}` }))
+          : [],
+    );
+    for (const { from, to, name } of spans) {
       const [left, right] = [x(from), x(to)];
-      ctx.fillStyle = colourOf(kind === "moment" ? "--moment" : "--mark");
+      ctx.fillStyle = colourOf(name);
+      ctx.globalAlpha = timelines.length < 3 ? 1 : 0.45;
       ctx.fillRect(
         left,
         bbox.top,

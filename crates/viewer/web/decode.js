@@ -127,6 +127,12 @@ export class Timeline {
     this.seconds = this.clock.map(this.place);
   }
 
+  /** Draws all so much earlier. @param {number} seconds */
+  shift(seconds) {
+    this.place = (/** @type {number} */ at) => at - seconds;
+    this.seconds = this.clock.map(this.place);
+  }
+
   /** Marks, intervals and moments that stood out, where they are drawn. */
   get spans() {
     const spans = /** @type {Span[]} */ ([...this.view.spans, ...this.moments]);
@@ -261,7 +267,7 @@ export class Timeline {
 
 /**
  * The recording in the page's elements of this ending; null if absent.
- * @param {"" | "-2"} ending
+ * @param {"" | "-2" | "-3" | "-4"} ending
  */
 export async function recordingOf(ending) {
   const view = jsonOf(`view${ending}`);

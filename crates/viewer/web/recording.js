@@ -1,4 +1,4 @@
-// The page of one or two recordings: joins what is chosen with what is drawn.
+// The page of recordings, one to four: joins what is chosen with what is drawn.
 // Tests may lean on data-*, ids, and body[data-ready] once the first chart is drawn.
 import { element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
@@ -11,6 +11,7 @@ import { moments } from "./moments.js";
 import { findings, remarks } from "./findings.js";
 import { counters } from "./counters.js";
 import { follow } from "./live.js";
+import { laidOver, overlay } from "./overlay.js";
 import { Who } from "./who.js";
 
 /**
@@ -33,7 +34,13 @@ const MOST_EVIDENCE = 4;
 function start(timelines, compared) {
   const [first] = timelines,
     viewport = new Viewport(timelines),
-    sides = timelines.length > 1 ? [", first", ", second"] : [""];
+    sides =
+      timelines.length > 2
+        ? timelines.map(({ view }) => `, ${view.name}`)
+        : timelines.length > 1
+          ? [", first", ", second"]
+          : [""],
+    over = timelines.length > 2 ? overlay(timelines, viewport) : null;
   const spent = element("div.spent"),
     judged = element("div.judged"),
     evidence = element("div.charts", { id: "evidence" }),
@@ -76,7 +83,7 @@ function start(timelines, compared) {
     const place = focused();
     const open = [...judged.querySelectorAll("details[open]")].map(({ id }) => id);
     spent.replaceChildren(
-      ...timelines.map(({ view }, at) => bars(view.explain, at ? "-2" : "", sides[at])),
+      ...timelines.map(({ view }, at) => bars(view.explain, at ? `-${at + 1}` : "", sides[at])),
     );
     judged.replaceChildren(
       ...timelines.flatMap((timeline, at) =>
@@ -115,18 +122,25 @@ function start(timelines, compared) {
   const sections = compared
     ? [comparison(compared, timelines, choose, (from, to) => viewport.show(from, to)), evidence]
     : [];
+  const glance = element("div.glance", {}, spent, judged, compared ? null : evidence),
+    asked = questions.map(({ section }) => section);
   document.body.append(
-    ...timelines.map((timeline, at) => title(timeline, sides[at])),
-    element(
-      "main",
-      {},
-      ...sections,
-      element("div.glance", {}, spent, judged, compared ? null : evidence),
-    ),
-    controls(viewport, compared?.aligned),
-    ...timelines.map((timeline, at) => new Who(timeline, viewport, sides[at]).section),
-    ...questions.map(({ section }) => section),
-    counters(first, draw, added),
+    ...(over
+      ? [
+          over.head,
+          controls(viewport, null, over.align),
+          element("main", {}, over.section),
+          foldedPart("more", "All charts, by question", ...asked),
+          foldedPart("time", "Where the time of each went, and what hurt", glance),
+        ]
+      : [
+          ...timelines.map((timeline, at) => title(timeline, sides[at])),
+          element("main", {}, ...sections, glance),
+          controls(viewport, compared?.aligned),
+          ...timelines.map((timeline, at) => new Who(timeline, viewport, sides[at]).section),
+          ...asked,
+          counters(first, draw, added),
+        ]),
     help(),
     element("p.hidden-but-read", { id: "said", "aria-live": "polite" }),
   );
@@ -145,6 +159,11 @@ function start(timelines, compared) {
   requestAnimationFrame(() =>
     requestAnimationFrame(() => document.body.setAttribute("data-ready", "")),
   );
+}
+
+/** @param {string} id @param {string} summary @param {...Node} children */
+function foldedPart(id, summary, ...children) {
+  return element("details.folded", { id }, element("summary", {}, summary), ...children);
 }
 
 /**
@@ -206,7 +225,9 @@ function title({ view, end, first, seconds }, side, live = jsonOf("live") ? "liv
  * The pictures of all recordings, those of the second laid over those of the first.
  * @param {Timeline[]} timelines @param {(timeline: Timeline) => Picture[]} make
  */
-function joined([first, second], make) {
+function joined(timelines, make) {
+  if (timelines.length > 2) return laidOver(timelines, make);
+  const [first, second] = timelines;
   const pictures = make(first);
   for (const picture of second ? make(second) : []) {
     const traces = picture.traces.map(trace => ({
@@ -259,8 +280,9 @@ function clear(from, viewport, id) {
 /**
  * What part of the time is shown, the way back to the whole, and whose time it is.
  * @param {Viewport} viewport @param {any} aligned of `terrace.compare/1`, or null
+ * @param {HTMLElement | null} [chooser] where recordings begin together
  */
-function controls(viewport, aligned) {
+function controls(viewport, aligned, chooser = null) {
   const shown = element("span"),
     at = element("output", { id: "at", "aria-live": "off" });
   const whole = element("button", { id: "whole", click: () => viewport.reset() }, "Show the whole");
@@ -281,6 +303,7 @@ function controls(viewport, aligned) {
     shown,
     whole,
     aligned && align,
+    chooser,
     element("button", { id: "keys", click: () => showHelp() }, "Keys ?"),
     at,
   );
@@ -369,7 +392,7 @@ function keys(viewport) {
   });
 }
 
-const timelines = (await Promise.all([recordingOf(""), recordingOf("-2")])).filter(
-  timeline => timeline !== null,
-);
+const timelines = (
+  await Promise.all([recordingOf(""), recordingOf("-2"), recordingOf("-3"), recordingOf("-4")])
+).filter(timeline => timeline !== null);
 start(timelines, jsonOf("compare"));

@@ -55,6 +55,10 @@ pub struct ViewArgs {
     #[arg(value_name = "FILE2")]
     pub second: Option<PathBuf>,
 
+    /// Two more at most: three or four are laid over each other, a colour for each
+    #[arg(value_name = "MORE", num_args = 0..=2, conflicts_with_all = ["align", "live"])]
+    pub more: Vec<PathBuf>,
+
     /// Draw FILE2 by `time`, or where it had done as much work as FILE: by `progress`, as `compare
     /// --align` does
     #[arg(long, value_name = "BY", value_parser = Align::parse, default_value = "time", requires = "second")]

@@ -1,6 +1,6 @@
-//! The page of one recording, or of two sides over each other: read, made to fit, without what is
-//! personal where others are to see it, explained. It is drawn by `viewer`, delivered by `view` and
-//! `compare`.
+//! The page of one recording, of two sides, or of three or four recordings over each other: read,
+//! made to fit, without what is personal where others are to see it, explained. It is drawn by
+//! `viewer`, delivered by `view` and `compare`.
 
 use super::{moments, open_recording_of};
 use crate::error::{Error, Result};
@@ -12,6 +12,7 @@ use model::recording::Recording;
 use model::survey::Survey;
 use record::redact;
 use std::path::{Path, PathBuf};
+use viewer::overlay;
 use viewer::recording::recording_page;
 use viewer::who::bytes_in_page;
 use viewer::{Meanings, View};
@@ -103,6 +104,28 @@ pub fn of_recordings<const N: usize>(
         (comparison, _) => comparison.map(json::render).transpose()?,
     };
     recording_page(views, comparison, None).map_err(not_made)
+}
+
+/// The page of three or four recordings over each other: of each what is drawn there.
+///
+/// # Errors
+/// As [`of_recordings`].
+pub fn of_many_recordings(files: &[&Path], is_redacted: bool) -> Result<String> {
+    let meanings = Meanings::documented();
+    let mut views = Vec::new();
+    for (number, path) in (1..).zip(files) {
+        let mut recording = open_recording_of(path, files.len())?;
+        must_fit(&recording).map_err(|error| too_long(path, error))?;
+        let mut name = super::name_of(path);
+        if is_redacted {
+            redact::redact(&mut recording);
+            name = format!("recording {number}");
+        }
+        let explanation = explain(&recording, Window::default());
+        overlay::reduce(&mut recording);
+        views.push(View::new(&name, &recording, explanation, meaning(&meanings)));
+    }
+    recording_page(views, None, None).map_err(not_made)
 }
 
 /// The documented meaning of a series; empty if it has none.

@@ -1,4 +1,4 @@
-//! `terrace view`: serves the page of one recording or two to a browser of this machine, or writes
+//! `terrace view`: serves the page of one recording to four to a browser of this machine, or writes
 //! it as one file. [`super::page`] makes the page.
 
 mod browser;
@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::output::OutputTarget;
 use crate::output::progress::Progress;
 use live::LiveRecording;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -72,6 +73,11 @@ fn page(args: &ViewArgs) -> Result<String> {
     let Some(second) = &args.second else {
         return page::of_recordings([&*args.file], args.is_redacted(), None);
     };
+    if !args.more.is_empty() {
+        let files: Vec<&Path> =
+            [&args.file, second].into_iter().chain(&args.more).map(|file| &**file).collect();
+        return page::of_many_recordings(&files, args.is_redacted());
+    }
     let sides = [&args.file, second].map(std::slice::from_ref);
     let compared = compared(sides[0], sides[1], &args.align)?;
     page::of_comparison(&compared, args.is_redacted())

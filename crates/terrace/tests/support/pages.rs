@@ -2,7 +2,7 @@
 //! Ctrl-C, or killed with the test that failed.
 
 use super::{Ran, TERRACE, terminate};
-use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Subject, Tick, Who};
+use model::recording::{Facts, RecordingOutcome, Schema, SeriesKind, Span, Subject, Tick, Who};
 use record::file::Writer;
 use record::{Registry, Row};
 use std::fs::File;
@@ -137,6 +137,47 @@ pub fn with_who_in_two(path: &Path, wait: impl FnOnce()) {
         }
     }
     writer.finish(&whole.facts, &whole.outcome.unwrap()).unwrap();
+}
+
+/// Writes a recording of a copy at 10 Hz: the disk wrote so many megabytes between each two
+/// samples, after `late` samples in which it only read. A mark `copy begins` is at `late`.
+pub fn copied(path: &Path, late: u64, megabytes: &[u64]) {
+    use SeriesKind::{Counter, Gauge};
+    const MEGABYTE: u64 = 1_000_000;
+    let mut registry = Registry::new();
+    let mut id = |name: &str, kind| registry.id(name, "bytes", kind, "made").unwrap();
+    let read = ["copy.read_bytes", "disk.vda.read_bytes"].map(|name| id(name, Counter));
+    let written = ["copy.written_bytes", "copy.durable_bytes", "disk.vda.write_bytes"]
+        .map(|name| id(name, Counter));
+    let levels = [
+        ("meminfo.MemTotal", 2_000),
+        ("meminfo.Active_file", 700),
+        ("meminfo.Inactive_file", 400),
+        ("meminfo.Writeback", 0),
+    ]
+    .map(|(name, megabytes)| (id(name, Gauge), megabytes));
+    let (dirty, free) = (id("meminfo.Dirty", Gauge), id("meminfo.MemFree", Gauge));
+    let facts = Facts::default();
+    let mut writer = Writer::new(File::create(path).unwrap(), &facts).unwrap();
+    let mut all = 0;
+    let growths = std::iter::repeat_n(&0, late as usize + 1).chain(megabytes);
+    for (sample, grown) in (0u64..).zip(growths) {
+        all += grown * MEGABYTE;
+        let mut row = Row::default();
+        read.iter().for_each(|id| row.count(*id, sample * 10 * MEGABYTE));
+        written.iter().for_each(|id| row.count(*id, all));
+        levels.iter().for_each(|(id, level)| row.count(*id, level * MEGABYTE));
+        row.count(dirty, (sample * 10 * MEGABYTE).saturating_sub(all).min(300 * MEGABYTE));
+        row.count(free, 200 * MEGABYTE);
+        let at_ns = sample * 100_000_000;
+        writer.sample(Tick { due_ns: at_ns, at_ns }, registry.schemas(), &row).unwrap();
+    }
+    let start_ns = late * 100_000_000;
+    let text = "copy begins".to_owned();
+    writer.span(&Span { kind: "mark".to_owned(), text, start_ns, end_ns: start_ns }).unwrap();
+    let ended_ns = (late + megabytes.len() as u64) * 100_000_000;
+    let outcome = RecordingOutcome { ended_ns, ..RecordingOutcome::default() };
+    writer.finish(&facts, &outcome).unwrap();
 }
 
 /// Writes a recording of these series and rows.
