@@ -4,6 +4,7 @@
 //!
 //! 1. Program, file system, scheduler and loop driver are those of any disk. What the driver sends
 //!    arrives at the [`FaultPlan`] request by request, in bytes of the disk.
+//!    A disk that is full (`full_from`) refuses a write as a whole.
 //! 2. The bytes are in memory (`/dev/shm`), never on a file system that is mounted on this disk.
 //! 3. Guards end in this order: mount, loop device, faulty directory. Requests that hang are
 //!    served first, so that an unmount does not wait for them.

@@ -7,7 +7,7 @@
 //!    on a device above it: the server would wait for itself.
 //! 3. A request that hangs waits in a thread of its own; others are served meanwhile.
 //!
-//! There are no hard links, no new symbolic links and no extended attributes, as on FAT.
+//! No links, special files or extended attributes can be made, as on FAT.
 
 use crate::TempDir;
 use crate::disk_model::{DiskRequest, RequestKind};
@@ -301,6 +301,9 @@ impl State {
         let path = self.tree.path_of(request).to_string_lossy().into_owned();
         let fault = match self.plan.judge(&path, asked) {
             Judgement::Serve => return Verdict::Done(self.serve_data(kind, request, None)),
+            Judgement::Short(_) if self.tree.is_disk() => {
+                return Verdict::Done(Err(errno::ENOSPC));
+            }
             Judgement::Short(room) => {
                 return Verdict::Done(self.serve_data(kind, request, Some(room)));
             }

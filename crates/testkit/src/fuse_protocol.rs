@@ -34,10 +34,14 @@ pub(crate) mod opcode {
     pub(crate) const FORGET: u32 = 2;
     pub(crate) const GETATTR: u32 = 3;
     pub(crate) const SETATTR: u32 = 4;
+    pub(crate) const READLINK: u32 = 5;
+    pub(crate) const SYMLINK: u32 = 6;
+    pub(crate) const MKNOD: u32 = 8;
     pub(crate) const MKDIR: u32 = 9;
     pub(crate) const UNLINK: u32 = 10;
     pub(crate) const RMDIR: u32 = 11;
     pub(crate) const RENAME: u32 = 12;
+    pub(crate) const LINK: u32 = 13;
     pub(crate) const OPEN: u32 = 14;
     pub(crate) const READ: u32 = 15;
     pub(crate) const WRITE: u32 = 16;
@@ -58,6 +62,7 @@ pub(crate) mod opcode {
 
 /// Error numbers of Linux.
 pub(crate) mod errno {
+    pub(crate) const EPERM: i32 = 1;
     pub(crate) const ENOENT: i32 = 2;
     pub(crate) const EIO: i32 = 5;
     pub(crate) const EEXIST: i32 = 17;

@@ -218,6 +218,18 @@ fn an_unplugged_disk_fails_until_it_is_back_with_what_it_had() {
 }
 
 #[test]
+fn a_full_disk_refuses_a_write_as_a_whole() {
+    let Some(disk) = disk(MIB, FaultPlan::new().full_from(6144)) else { return };
+    let file = direct(&disk);
+    let mut page = Page::new();
+    let writes: Vec<_> =
+        (0..3).map(|n| error_of(file.write_all_at(page.bytes(), n << 12))).collect();
+    assert_eq!(writes, [None, Some(28), Some(28)]);
+    file.read_exact_at(page.bytes(), 4096).unwrap();
+    assert!(page.bytes().iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn an_fsync_waits_for_a_write_that_hangs() {
     let plan = FaultPlan::new().with(Trigger::Nth(Writes, 0), FileFault::Hang);
     let Some(disk) = disk(16 * MIB, plan) else { return };

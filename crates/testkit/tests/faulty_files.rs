@@ -65,6 +65,15 @@ fn without_a_fault_it_is_a_file_system() {
     assert_eq!(file.metadata().unwrap().len(), 10);
     fs::remove_dir(below("d/c")).unwrap();
     assert!(!own("d/c").exists());
+    std::os::unix::fs::symlink("a", own("link")).unwrap();
+    assert_eq!(fs::read_link(below("link")).unwrap().to_str(), Some("a"));
+    assert!(fs::read(below("link")).unwrap() == content());
+    for made in [
+        std::os::unix::fs::symlink("a", below("new-link")),
+        fs::hard_link(below("a"), below("new-link")),
+    ] {
+        assert_eq!(error_of(made), Some(1));
+    }
     let new = below("d/x");
     fs::write(&new, "other").unwrap();
     fs::rename(below("a"), &new).unwrap();

@@ -78,7 +78,7 @@ pub(super) struct VmOptions {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
 
-    /// The kernel's messages
+    /// The kernel's messages of the last boot
     #[arg(long, value_name = "FILE")]
     pub(super) console: Option<PathBuf>,
 

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -62,6 +62,11 @@ impl Tree {
         tree
     }
 
+    /// Whether this is the file of a disk, whose driver takes a write that was cut short for whole.
+    pub(super) fn is_disk(&self) -> bool {
+        self.caching == Caching::Never
+    }
+
     /// The path below the root of the node that a request is about; empty if it is gone.
     pub(super) fn path_of(&self, request: &[u8]) -> &Path {
         self.paths.get(&node(request)).map_or(Path::new(""), PathBuf::as_path)
@@ -79,6 +84,12 @@ impl Tree {
                 self.set_mode(&path, number32(request, HEADER_IN))?;
                 self.entry(&path)
             }
+            opcode::READLINK => {
+                let target = fs::read_link(self.real(request)?).map_err(number)?;
+                Ok(target.into_os_string().into_vec())
+            }
+            // The answer of FAT.
+            opcode::SYMLINK | opcode::MKNOD | opcode::LINK => Err(errno::EPERM),
             opcode::UNLINK => self.remove(request, |path| fs::remove_file(path)),
             opcode::RMDIR => self.remove(request, |path| fs::remove_dir(path)),
             opcode::RENAME => self.rename(request, HEADER_IN + 8, 0),
