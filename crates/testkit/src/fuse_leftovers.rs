@@ -36,13 +36,19 @@ fn loop_devices_over(path: &Path) -> Vec<String> {
     found.map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy())).collect()
 }
 
+/// Whether a process has ended. One that was killed while a thread of its own waited for its server
+/// stays as a zombie until the connection is ended: that thread keeps `/dev/fuse` open.
+fn is_gone(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
+}
+
 /// The mount point in a line of mountinfo, if it is one of ours and its server is gone.
 fn orphaned(line: &str) -> Option<&str> {
     let (mount, kind) = line.split_once(" - ")?;
     let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
     let server: u32 = source.strip_prefix(SOURCE_PREFIX)?.parse().ok()?;
-    let gone = !Path::new("/proc").join(server.to_string()).exists();
-    gone.then(|| mount.split(' ').nth(4)).flatten()
+    is_gone(server).then(|| mount.split(' ').nth(4)).flatten()
 }
 
 #[cfg(test)]

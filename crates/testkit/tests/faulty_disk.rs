@@ -281,13 +281,16 @@ fn a_panic_leaves_neither_mount_nor_device() {
     assert!(!mounts().contains(Path::new(file.trim()).parent().unwrap().to_str().unwrap()));
 }
 
-/// The disk that the next test kills together with its process.
+/// The disk that the next test kills together with its process, one thread of which waits for it.
 #[test]
 #[ignore = "is started by the test below"]
 fn a_disk_that_is_never_given_back() {
     let Some(disk) = disk(16 * MIB, FaultPlan::new()) else { return };
     let mount = disk.mount(FileSystem::Ext4).unwrap();
-    fs::write(mount.path().join("file"), "here").unwrap();
+    disk.set_plan(FaultPlan::new().with(Trigger::From(Writes, 0), FileFault::Hang));
+    let file = mount.path().join("file");
+    let _writer = std::thread::spawn(move || write_durably(&file, b"here"));
+    assert!(disk.wait_for_hang(PATIENCE));
     println!("\ndisk {} {}", disk.device().display(), mount.path().display());
     io::stdout().flush().unwrap();
     std::thread::sleep(Duration::from_secs(60));
@@ -305,13 +308,24 @@ fn what_a_killed_test_left_is_removed_by_the_next() {
     let left = lines.find_map(|line| line.strip_prefix("disk ").map(str::to_owned));
     let before = left.as_deref().and_then(|left| left.split(' ').next()).map(attached);
     child.kill().unwrap();
-    child.wait().unwrap();
     let (Some(left), Some(before)) = (left, before) else {
+        child.wait().unwrap();
         return testkit::skip("root, /dev/fuse and free loop devices");
     };
+    // It cannot end before its thread does, which waits for a server that is gone.
+    let end = std::time::Instant::now() + PATIENCE;
+    let is_zombie = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.contains(") Z ")
+    };
+    while !is_zombie() {
+        assert!(std::time::Instant::now() < end, "the killed test goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let (device, point) = left.split_once(' ').unwrap();
     assert!(!before.is_empty());
     let _next = disk(MIB, FaultPlan::new()).unwrap();
+    child.wait().unwrap();
     assert!(!mounts().contains(&format!("terrace-test-{} ", child.id())), "{}", mounts());
     assert!(!mounts().contains(point), "{}", mounts());
     assert_ne!(attached(device), before);
