@@ -6,6 +6,7 @@
 //!    transfers. Of a copy, the same buffer is read into and written from.
 //! 3. An [`Observer`] gets each piece with its data, each failure with its offset, and can stop the
 //!    run. `()` observes nothing, [`ReportProgress`] reports to a `model::progress` sink.
+//! 4. [`files_copy`] copies many files over one ring, several at a time, each synced in the ring.
 //!
 //! [`device`] has devices that wrap a device. Nothing here opens files, chooses ranges, or makes
 //! anything durable: the caller does.
@@ -15,6 +16,7 @@ pub mod device;
 mod engine;
 mod extent;
 mod files;
+pub mod files_copy;
 mod observer;
 mod run;
 mod workers;
