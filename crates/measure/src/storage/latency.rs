@@ -1,7 +1,7 @@
 //! Latency of single requests as a report holds it: percentiles where there were
 //! enough requests, and the bars of the histogram.
 
-use model::estimate::LEAST_RUNS;
+use model::estimate::{RunMedian, interval_between_runs};
 use model::histogram::Bar;
 use model::{Covers, Histogram, Latency, statistics};
 use serde::{Deserialize, Serialize};
@@ -69,20 +69,24 @@ impl From<&Histogram> for RequestLatency {
 
 impl RequestLatency {
     /// The latency of several runs: percentiles of all requests, the median of the runs' medians
-    /// with their range as its interval, as [`model::Estimate::between_runs`].
+    /// with the interval of [`interval_between_runs`].
     pub fn between_runs(runs: &[&RequestLatency]) -> Self {
         if let [only] = runs {
             return Self { counts: Vec::new(), ..(*only).clone() };
         }
         let mut all = Histogram::new();
         runs.iter().for_each(|run| all.add_counts(&run.counts));
-        let medians =
-            statistics::sorted(&runs.iter().filter_map(|run| run.p50_ns).collect::<Vec<_>>());
-        let is_enough = medians.len() >= LEAST_RUNS;
+        let ends = |run: &&RequestLatency| {
+            Some(RunMedian { median: run.p50_ns?, interval: run.p50_low_ns.zip(run.p50_high_ns) })
+        };
+        let timed: Vec<RunMedian> = runs.iter().filter_map(ends).collect();
+        let medians = statistics::sorted(&timed.iter().map(|run| run.median).collect::<Vec<_>>());
+        let median = statistics::median(&medians);
+        let interval = median.and_then(|median| interval_between_runs(median, &timed));
         Self {
-            p50_ns: statistics::median(&medians),
-            p50_low_ns: medians.first().copied().filter(|_| is_enough),
-            p50_high_ns: medians.last().copied().filter(|_| is_enough),
+            p50_ns: median,
+            p50_low_ns: interval.map(|(low, _)| low),
+            p50_high_ns: interval.map(|(_, high)| high),
             covers: Covers::BetweenRuns,
             counts: Vec::new(),
             ..Self::from(&all)
@@ -126,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_have_percentiles_of_all_requests_and_the_range_of_their_medians() {
+    fn runs_have_percentiles_of_all_requests_and_an_interval_wider_than_their_medians() {
         let runs: Vec<RequestLatency> = (1..=7_u64)
             .map(|run| {
                 let mut histogram = Histogram::new();
@@ -138,8 +142,8 @@ mod tests {
         assert_eq!((all.requests, all.covers), (350, Covers::BetweenRuns));
         assert!(all.p99_ns.is_some(), "50 requests alone have none");
         let near = |value: Option<f64>, ns: f64| (value.unwrap() / ns - 1.0).abs() < 0.01;
-        assert!(near(all.p50_ns, 40_000.0) && near(all.p50_low_ns, 10_000.0));
-        assert!(near(all.p50_high_ns, 70_000.0));
+        assert!(near(all.p50_ns, 40_000.0) && near(all.p50_low_ns, 10_000.0 / 4.0));
+        assert!(near(all.p50_high_ns, 70_000.0 * 7.0 / 4.0));
         assert_eq!(RequestLatency::between_runs(&[&runs[0]]).covers, Covers::WithinRun);
     }
 }

@@ -112,7 +112,10 @@ fn runs_note(out: &mut PageText, runs: &Runs) {
             "{few} runs are too few for an interval, which needs {LEAST_RUNS}: give more --budget"
         ),
         (Covers::BetweenRuns, many) => {
-            format!("+- is between {many} runs, each a process with new memory")
+            format!(
+                "+- is between {many} runs, each a process with new memory, and twice as wide as \
+                 they differ: a machine drifts more in minutes than in one command"
+            )
         }
     };
     out.note(&held);
