@@ -56,7 +56,7 @@ pub struct RunMedian {
 /// than 95 % where runs are independent (9 runs: 99.6 %). Runs that follow each other are not.
 #[must_use]
 pub fn interval_between_runs(median: f64, runs: &[RunMedian]) -> Option<(f64, f64)> {
-    if runs.len() < LEAST_RUNS || !(median > 0.0) {
+    if runs.len() < LEAST_RUNS || median.is_nan() || median <= 0.0 {
         return None;
     }
     let ends = |run: &RunMedian| run.interval.unwrap_or((run.median, run.median));
