@@ -21,7 +21,8 @@ use std::time::Duration;
 use sys::helper::{Caller, Helper, HiddenCommand, Received};
 
 /// The runs if none are asked for: their whole range holds the median with 99.6 % if they are
-/// independent; room for the drift of a machine is added ([`model::estimate::interval_between_runs`]).
+/// independent. Room for the drift of a machine is added
+/// ([`model::estimate::interval_between_runs`]).
 pub const DEFAULT_RUNS: u32 = 9;
 
 /// More runs are refused.

@@ -241,7 +241,7 @@ impl Queue {
     ///
     /// # Errors
     /// `Invalid` while a request on it is in flight, or if there is no such file.
-    pub fn remove_file(&mut self, index: usize) -> Result<()> {
+    pub fn release_file(&mut self, index: usize) -> Result<()> {
         const OPERATION: &str = "remove a file from an I/O queue";
         let uses = |held: &Option<InFlight>| held.is_some_and(|held| held.request.file == index);
         if self.requests.iter().any(uses) {
@@ -344,7 +344,7 @@ impl Queue {
         let entry = self.entry(open, slot, &request);
         // SAFETY: the entry names this queue's own file and buffer. The buffer outlives the
         // request because `Drop` waits for the end of all requests, or leaks it; the file because
-        // `remove_file` refuses while the request is in flight.
+        // `release_file` refuses while the request is in flight.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // There are as many entries as slots, so a free slot means a free entry.
         pushed.map_err(|_| Error::invalid(OPERATION, "the submission queue is full"))?;

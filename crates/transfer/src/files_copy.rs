@@ -300,7 +300,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             match self.queue.add_file(&copy.target) {
                 Ok(target) => Ok((source, target)),
                 Err(error) => {
-                    let _ = self.queue.remove_file(source);
+                    let _ = self.queue.release_file(source);
                     Err(error)
                 }
             }
@@ -450,8 +450,8 @@ impl<C: FileCopier> FilesRun<'_, C> {
         let Some(active) = self.active[index].take() else { return };
         self.order.retain(|file| *file != index);
         // Nothing of it is in flight, so neither is refused.
-        let _ = self.queue.remove_file(active.source);
-        let _ = self.queue.remove_file(active.target);
+        let _ = self.queue.release_file(active.source);
+        let _ = self.queue.release_file(active.target);
         match active.state {
             // A piece may have failed after the stop.
             FileState::Ending(FileEnd::Stopped { whole_bytes }) => {
@@ -497,8 +497,8 @@ impl<C: FileCopier> FilesRun<'_, C> {
     fn give_up(&mut self) {
         for place in &mut self.active {
             let Some(active) = place.take() else { continue };
-            let _ = self.queue.remove_file(active.source);
-            let _ = self.queue.remove_file(active.target);
+            let _ = self.queue.release_file(active.source);
+            let _ = self.queue.release_file(active.target);
             let end = FileEnd::Stopped { whole_bytes: 0 };
             self.copier.ended(active.copy, end);
         }

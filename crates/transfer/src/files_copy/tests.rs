@@ -1,4 +1,5 @@
-//! Copies real files over a real ring, with sizes around every border, stops and failures.
+//! Copies real files over a real ring: sizes around every border, a stop, a file that became
+//! shorter, and a write that is refused.
 
 use super::*;
 use std::collections::BTreeMap;
