@@ -304,11 +304,11 @@ fn files_come_and_go_while_the_queue_lives() {
     let error = queue.add_file(first.file()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Invalid);
     queue.submit(0, IoRequest::read(7, 0, 1)).unwrap();
-    assert_eq!(queue.remove_file(7).unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(queue.release_file(7).unwrap_err().kind, ErrorKind::Invalid);
     assert_eq!(wait(&mut queue).result.unwrap(), 1);
     assert_eq!(queue.buffer_mut(0).unwrap()[0], 7);
-    queue.remove_file(7).unwrap();
-    assert_eq!(queue.remove_file(7).unwrap_err().kind, ErrorKind::Invalid);
+    queue.release_file(7).unwrap();
+    assert_eq!(queue.release_file(7).unwrap_err().kind, ErrorKind::Invalid);
     assert!(queue.submit(0, IoRequest::read(7, 0, 1)).is_err());
     assert_eq!(queue.add_file(all[9].file()).unwrap(), 7);
     queue.submit(0, IoRequest::read(7, 0, 1)).unwrap();
