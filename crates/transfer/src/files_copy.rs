@@ -37,6 +37,8 @@ pub struct FileCopy<T> {
     pub target: File,
     /// The length of the source, in bytes. The target gets it at the end.
     pub bytes: u64,
+    /// What reads are rounded up to, in bytes; 1 for cached ones.
+    pub read_alignment: u32,
     /// What writes are rounded up to, in bytes; 1 for cached ones.
     pub write_alignment: u32,
     /// The ranges that hold data.
@@ -51,6 +53,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for FileCopy<T> {
             .field("source", &self.source)
             .field("target", &self.target)
             .field("bytes", &self.bytes)
+            .field("read_alignment", &self.read_alignment)
             .field("write_alignment", &self.write_alignment)
             .field("tag", &self.tag)
             .finish_non_exhaustive()
@@ -240,8 +243,11 @@ impl<C: FileCopier> FilesRun<'_, C> {
             let Some(active) = &mut self.active[file] else { return };
             active.in_flight += 1;
             active.started_to = active.started_to.max(extent.source + extent.bytes);
-            // At most a buffer's size.
-            let request = IoRequest::read(active.source, extent.source, extent.bytes as usize);
+            // At most a buffer's size. The end of a file is read with the rest of its block.
+            let alignment = (active.copy.read_alignment as usize).max(1);
+            let bytes = (extent.bytes as usize).next_multiple_of(alignment);
+            let bytes = bytes.min(self.queue.buffer_bytes());
+            let request = IoRequest::read(active.source, extent.source, bytes);
             self.submit(slot, SlotPiece { file, extent }, request);
         }
     }
@@ -380,6 +386,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
                 if !matches!(active.state, FileState::Ending(_)) {
                     active.state = FileState::Ending(FileEnd::Shorter);
                 }
+                self.order.retain(|file| *file != piece.file);
                 return;
             }
             return self.submit(slot, piece, request.after(done));

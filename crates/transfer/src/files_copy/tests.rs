@@ -65,6 +65,7 @@ impl FileCopier for Names {
             source,
             target,
             bytes,
+            read_alignment: 4096,
             write_alignment: 4096,
             extents: Box::new([Ok(Extent::at(0..bytes))].into_iter()),
             tag: name,
