@@ -8,6 +8,7 @@
 
 pub mod background;
 pub mod cached;
+pub mod copy;
 mod error;
 pub mod fit;
 pub mod metadata;

@@ -7,6 +7,7 @@
 //! the way to the directory are followed, and which users can change that way.
 
 mod entries;
+mod found;
 mod listing;
 mod stack;
 #[cfg(test)]

@@ -119,6 +119,12 @@ impl Error {
         Self::new(operation, io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
+    /// Whether a name that was to be made exists.
+    #[must_use]
+    pub fn is_name_taken(&self) -> bool {
+        self.number() == Some(libc::EEXIST)
+    }
+
     /// The error number, where the kernel gave one.
     #[must_use]
     pub fn number(&self) -> Option<i32> {

@@ -245,8 +245,8 @@ impl<C: FileCopier> FilesRun<'_, C> {
             active.started_to = active.started_to.max(extent.source + extent.bytes);
             // At most a buffer's size. The end of a file is read with the rest of its block.
             let alignment = (active.copy.read_alignment as usize).max(1);
-            let bytes = (extent.bytes as usize).next_multiple_of(alignment);
-            let bytes = bytes.min(self.queue.buffer_bytes());
+            let whole_blocks = (extent.bytes as usize).next_multiple_of(alignment);
+            let bytes = whole_blocks.min(self.queue.buffer_bytes());
             let request = IoRequest::read(active.source, extent.source, bytes);
             self.submit(slot, SlotPiece { file, extent }, request);
         }

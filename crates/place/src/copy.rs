@@ -1,0 +1,261 @@
+//! Copies files so that they are whole or absent under their names, on the device when it says
+//! "done", and the page cache is as it was.
+//!
+//! 1. [`plan`] resolves what was typed and refuses what makes no sense. It touches nothing.
+//! 2. [`carry_out`] builds the copy in a hidden directory beside its place ([`staging`]). One
+//!    thread walks the source; large files go to a ring (`large`), small ones to workers (`small`).
+//! 3. A file's data is made durable, then it gets its times: its seal. A later run of the same
+//!    command finds sealed files and does not copy them again.
+//! 4. When all is durable, the copy gets its name by one rename (`put`): a new tree at once, a file
+//!    that existed before is replaced.
+//!
+//! How bytes move is chosen for each file by [`engine`]. A file that cannot be copied is left out
+//! and named, and the rest is copied.
+
+pub mod engine;
+mod large;
+mod outcome;
+mod plan;
+mod put;
+mod seal;
+mod small;
+pub mod staging;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verify;
+
+pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
+pub use plan::{CopyPlan, plan};
+
+use crate::{Error, ErrorKind, Result};
+use engine::Engines;
+use model::copy_gauges::{CopyEngine, CopyGauges};
+use model::progress::Control;
+use outcome::Outcome;
+use staging::Staging;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use sys::directory::Directory;
+use sys::file_stat::FileStat;
+
+/// From this length on a file goes to the ring.
+pub const LARGE_FROM_BYTES: u64 = 1 << 20;
+/// How often the caller is asked.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+/// Files that wait for a thread.
+const WAITING_FILES: usize = 256;
+
+/// What happens to a file that exists at the target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It is replaced.
+    #[default]
+    Replace,
+    /// It is replaced if the source was changed later, or has another length.
+    ReplaceOlder,
+    /// It is kept.
+    Keep,
+}
+
+/// What is to be copied, and how.
+#[derive(Clone, Debug, Default)]
+pub struct CopyRequest {
+    /// What is copied.
+    pub sources: Vec<PathBuf>,
+    /// Where to: a directory that exists, or the name of the copy.
+    pub target: PathBuf,
+    /// The only engine that is used; else the best one for each file.
+    pub engine: Option<CopyEngine>,
+    /// What happens to files that exist at the target.
+    pub existing: Existing,
+    /// Other file systems below the sources are left out.
+    pub one_file_system: bool,
+    /// The copy is read back past the cache and compared.
+    pub verify: bool,
+    /// The copy stays in the page cache.
+    pub keep_cached: bool,
+    /// At most so many bytes a second.
+    pub limit_rate: Option<u64>,
+    /// What an earlier run left is not used.
+    pub restart: bool,
+}
+
+/// What all threads of a copy share.
+pub(crate) struct CopyShared<'a> {
+    request: &'a CopyRequest,
+    gauges: &'a CopyGauges,
+    engines: Engines,
+    outcome: Outcome,
+    /// Nothing new is started.
+    stop: AtomicBool,
+    /// Directories that are held open for files that wait.
+    open_directories: AtomicU64,
+}
+
+impl CopyShared<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A directory of the source with the one that becomes its copy.
+#[derive(Debug)]
+pub(crate) struct DirectoryPair {
+    source: Directory,
+    target: Directory,
+}
+
+/// A regular file to copy.
+#[derive(Debug)]
+pub(crate) struct FileJob {
+    pair: Arc<DirectoryPair>,
+    name: OsString,
+    /// Its name in the copy.
+    target_name: OsString,
+    stat: FileStat,
+    /// Whether its inode was made already, because it has several names.
+    is_made: bool,
+}
+
+impl FileJob {
+    fn path(&self) -> PathBuf {
+        self.pair.source.path().join(&self.name)
+    }
+}
+
+/// Where the walk sends files.
+#[derive(Clone)]
+pub(crate) struct Queues {
+    large: mpsc::SyncSender<FileJob>,
+    small: mpsc::SyncSender<FileJob>,
+}
+
+/// Copies what was planned. `ask` is called some times a second: `Stop` ends the copy soon, and the
+/// same plan goes on later.
+///
+/// # Errors
+/// `Impossible` if the target cannot be written to or another copy of the same is running; `Failed`
+/// if the target as a whole failed. What concerns one file is in the report.
+pub fn carry_out(
+    request: &CopyRequest,
+    plan: CopyPlan,
+    gauges: &CopyGauges,
+    ask: &mut dyn FnMut() -> Control,
+) -> Result<CopyReport> {
+    let started = Instant::now();
+    let staging = Staging::open(&plan, request.restart)?;
+    let engines = Engines::choose(request, &plan);
+    let shared = CopyShared {
+        request,
+        gauges,
+        engines,
+        outcome: Outcome::new(staging.is_resumed()),
+        stop: AtomicBool::new(false),
+        open_directories: AtomicU64::new(0),
+    };
+    if let Some(rate) = request.limit_rate {
+        gauges.rate_limit.set(rate);
+    }
+    let moved = move_all(&shared, &plan, &staging, ask);
+    moved?;
+    if !shared.is_stopped() {
+        finish(&shared, &plan, &staging, ask)?;
+    }
+    let is_whole = !shared.is_stopped();
+    let staging_path = (!is_whole).then(|| staging.path());
+    if is_whole {
+        staging.remove()?;
+    }
+    Ok(shared.outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges))
+}
+
+/// Walks the source and moves the data of all files.
+fn move_all(
+    shared: &CopyShared<'_>,
+    plan: &CopyPlan,
+    staging: &Staging,
+    ask: &mut dyn FnMut() -> Control,
+) -> Result<()> {
+    let (large, large_jobs) = mpsc::sync_channel(WAITING_FILES);
+    let (small, small_jobs) = mpsc::sync_channel(WAITING_FILES);
+    let (batches, sealing) = mpsc::sync_channel(1);
+    let queues = Queues { large, small };
+    let small_jobs = small::SmallJobs::new(small_jobs, batches);
+    std::thread::scope(|scope| {
+        let walk = scope.spawn(move || tree::walk_all(shared, plan, staging, &queues));
+        let mut threads = vec![scope.spawn(|| large::serve(shared, &large_jobs))];
+        for _ in 0..shared.engines.workers() {
+            threads.push(scope.spawn(|| small::serve(shared, &small_jobs)));
+        }
+        let sealer = scope.spawn(|| seal::serve(shared, &sealing, staging));
+        wait_for(shared, ask, || {
+            walk.is_finished() && threads.iter().all(|thread| thread.is_finished())
+        });
+        let mut answer = joined(walk.join());
+        for thread in threads {
+            answer = answer.and(joined(thread.join()));
+        }
+        small_jobs.close();
+        wait_for(shared, ask, || sealer.is_finished());
+        answer.and(joined(sealer.join()))
+    })
+}
+
+/// Verifies, makes everything durable, and gives the copy its name.
+fn finish(
+    shared: &CopyShared<'_>,
+    plan: &CopyPlan,
+    staging: &Staging,
+    ask: &mut dyn FnMut() -> Control,
+) -> Result<()> {
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| -> Result<()> {
+            put::remove_broken(shared, staging)?;
+            put::dress_directories(shared, plan, staging);
+            if shared.request.verify && !shared.is_stopped() {
+                verify::read_back(shared, staging)?;
+            }
+            staging.make_durable()?;
+            if !shared.is_stopped() {
+                put::put_in_place(shared, plan, staging)?;
+            }
+            Ok(())
+        });
+        wait_for(shared, ask, || work.is_finished());
+        joined(work.join())
+    })
+}
+
+/// Asks the caller until `is_done`, and stops all threads if it says so.
+fn wait_for(
+    shared: &CopyShared<'_>,
+    ask: &mut dyn FnMut() -> Control,
+    is_done: impl Fn() -> bool,
+) {
+    let mut naps = 0;
+    while !is_done() {
+        if ask().is_stop() {
+            shared.stop();
+        }
+        // A short copy is not kept waiting.
+        naps += 1;
+        let nap = if naps < 20 { Duration::from_millis(1) } else { ASK_EVERY };
+        std::thread::sleep(nap);
+    }
+}
+
+/// The result of a thread; a panic is a failure of the copy.
+fn joined(answer: std::thread::Result<Result<()>>) -> Result<()> {
+    answer.unwrap_or_else(|_| {
+        Err(Error::new(ErrorKind::Failed, "copy", "a thread of the copy panicked".to_owned()))
+    })
+}

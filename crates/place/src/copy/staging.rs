@@ -1,0 +1,172 @@
+//! The hidden directory in which a copy grows, beside the place that it gets at the end.
+//!
+//! ```text
+//! .terrace-copy.KEY/   KEY names the sources and the target, so the same command finds it again
+//!   tree/              the copy: sealed files are complete and durable
+//!   links/             a name for each inode that has several, while the copy runs
+//! ```
+//!
+//! The directory is locked while a copy works in it. What another command left is not touched.
+
+use super::CopyPlan;
+use crate::{Error, ErrorKind, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use sys::directory::Directory;
+use sys::file_stat::InodeKind;
+use sys::lock::{self, LockMode};
+
+/// What the names of all staging directories begin with.
+pub const PREFIX: &str = ".terrace-copy.";
+const TREE: &str = "tree";
+const LINKS: &str = "links";
+/// Nobody else sees a copy that is not complete.
+const OWNER_ONLY: u32 = 0o700;
+
+/// The staging directory of a copy, locked.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    /// The target's directory.
+    into: Directory,
+    name: OsString,
+    directory: Directory,
+    tree: Directory,
+    links: Directory,
+    is_resumed: bool,
+}
+
+impl Staging {
+    /// Makes the directory, or opens what an earlier run of the same command left.
+    ///
+    /// # Errors
+    /// `Impossible` where the target cannot be written to, or while another process does the same.
+    pub(super) fn open(plan: &CopyPlan, restart: bool) -> Result<Self> {
+        let into = plan.into.duplicate()?;
+        let mut name = OsString::from(PREFIX);
+        name.push(key(plan));
+        let made = match into.create_subdirectory(&name, OWNER_ONLY) {
+            Err(error) if error.is_name_taken() => None,
+            made => Some(made?),
+        };
+        let is_resumed = made.is_none();
+        let directory = match made {
+            Some(made) => made,
+            None => {
+                let found = into.subdirectory(&name)?;
+                if let Some(fault) = found.fault_of_itself()? {
+                    let path = found.path();
+                    return Err(Error::new(ErrorKind::Impossible, "use", fault.why).at(path));
+                }
+                found
+            }
+        };
+        if !lock::try_take(directory.file(), LockMode::Exclusive).unwrap_or(true) {
+            let why = "another `terrace copy` of the same files is running";
+            return Err(Error::new(ErrorKind::Impossible, "copy", why));
+        }
+        if restart && is_resumed {
+            empty(&directory)?;
+        }
+        // They say which inodes belong together in this run only.
+        empty_below(&directory, OsStr::new(LINKS))?;
+        Ok(Self {
+            tree: subdirectory(&directory, TREE)?,
+            links: subdirectory(&directory, LINKS)?,
+            into,
+            name,
+            directory,
+            is_resumed: is_resumed && !restart,
+        })
+    }
+
+    /// Where it is, for messages.
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+
+    /// Whether an earlier run left it.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// The copy as it grows.
+    pub(super) fn tree(&self) -> &Directory {
+        &self.tree
+    }
+
+    /// Where inodes with several names are found again.
+    pub(super) fn links(&self) -> &Directory {
+        &self.links
+    }
+
+    /// Waits until everything in the file system is on its device.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        Ok(sys::file::sync_file_system(self.directory.file())?)
+    }
+
+    /// Removes it, when the copy has its place.
+    pub(super) fn remove(self) -> Result<()> {
+        empty(&self.directory)?;
+        self.into.remove_directory(&self.name)?;
+        self.into.sync()?;
+        Ok(())
+    }
+
+    /// Staging directories of other commands in the same directory.
+    pub(super) fn others(&self) -> Vec<PathBuf> {
+        let names = self.into.names().unwrap_or_default();
+        let is_other = |name: &OsString| {
+            name.as_bytes().starts_with(PREFIX.as_bytes()) && *name != self.name
+        };
+        names.into_iter().filter(is_other).map(|name| self.into.path().join(name)).collect()
+    }
+}
+
+fn subdirectory(directory: &Directory, name: &str) -> Result<Directory> {
+    let name = OsStr::new(name);
+    match directory.create_subdirectory(name, OWNER_ONLY) {
+        Err(error) if error.is_name_taken() => Ok(directory.subdirectory(name)?),
+        made => Ok(made?),
+    }
+}
+
+/// Removes everything below `directory`, which is this user's alone.
+fn empty(directory: &Directory) -> Result<()> {
+    for name in directory.names()? {
+        match directory.stat(&name)?.kind {
+            InodeKind::Directory => {
+                empty_below(directory, &name)?;
+                directory.remove_directory(&name)?;
+            }
+            _ => directory.remove(&name)?,
+        }
+    }
+    Ok(())
+}
+
+fn empty_below(directory: &Directory, name: &OsStr) -> Result<()> {
+    match directory.subdirectory(name) {
+        Ok(below) => empty(&below),
+        Err(error) if error.kind == sys::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// 16 hexadecimal digits of what was asked for: the sources by their inodes and the names of their
+/// copies.
+fn key(plan: &CopyPlan) -> String {
+    let mut text = Vec::new();
+    for item in &plan.items {
+        text.extend(item.stat.device.to_le_bytes());
+        text.extend(item.stat.inode.to_le_bytes());
+        if let Some(name) = &item.target_name {
+            text.extend(name.as_bytes());
+        }
+        text.push(0);
+    }
+    let low = crc32c::crc32c(&text);
+    text.push(1);
+    let high = crc32c::crc32c(&text);
+    format!("{high:08x}{low:08x}")
+}
