@@ -27,6 +27,7 @@ mod verify;
 
 pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
 pub use plan::{CopyPlan, plan};
+pub use tree::{CopyCount, count};
 
 use crate::{Error, ErrorKind, Result};
 use engine::Engines;
@@ -47,6 +48,10 @@ use sys::file_stat::FileStat;
 pub const LARGE_FROM_BYTES: u64 = 1 << 20;
 /// How often the caller is asked.
 const ASK_EVERY: Duration = Duration::from_millis(50);
+/// Descriptors of the walk, of the files that are being copied, and of the program.
+const OTHER_DESCRIPTORS: u64 = 80;
+const LEAST_HELD: u64 = 2;
+const MOST_HELD: u64 = 256;
 /// Files that wait for a thread.
 const WAITING_FILES: usize = 256;
 
@@ -94,7 +99,11 @@ pub(crate) struct CopyShared<'a> {
     /// Nothing new is started.
     stop: AtomicBool,
     /// Directories that are held open for files that wait.
-    open_directories: AtomicU64,
+    open_directories: Arc<AtomicU64>,
+    /// How many may be.
+    most_held: u64,
+    /// Whether the walk waits for files to be sealed, so that directories are closed.
+    wants_batch: AtomicBool,
 }
 
 impl CopyShared<'_> {
@@ -112,6 +121,8 @@ impl CopyShared<'_> {
 pub(crate) struct DirectoryPair {
     source: Directory,
     target: Directory,
+    /// How many there are.
+    open: Arc<AtomicU64>,
 }
 
 /// A regular file to copy.
@@ -160,13 +171,14 @@ pub fn carry_out(
         engines,
         outcome: Outcome::new(staging.is_resumed()),
         stop: AtomicBool::new(false),
-        open_directories: AtomicU64::new(0),
+        open_directories: Arc::default(),
+        most_held: most_held(),
+        wants_batch: AtomicBool::new(false),
     };
     if let Some(rate) = request.limit_rate {
         gauges.rate_limit.set(rate);
     }
-    let moved = move_all(&shared, &plan, &staging, ask);
-    moved?;
+    move_all(&shared, &plan, &staging, ask)?;
     if !shared.is_stopped() {
         finish(&shared, &plan, &staging, ask)?;
     }
@@ -176,6 +188,13 @@ pub fn carry_out(
         staging.remove()?;
     }
     Ok(shared.outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges))
+}
+
+/// How many pairs of directories may be held open for files that wait: a quarter of the descriptors
+/// that are left to them.
+fn most_held() -> u64 {
+    let limit = sys::process::open_files_limit().unwrap_or(u64::MAX);
+    (limit.saturating_sub(OTHER_DESCRIPTORS) / 4).clamp(LEAST_HELD, MOST_HELD)
 }
 
 /// Walks the source and moves the data of all files.
@@ -189,14 +208,14 @@ fn move_all(
     let (small, small_jobs) = mpsc::sync_channel(WAITING_FILES);
     let (batches, sealing) = mpsc::sync_channel(1);
     let queues = Queues { large, small };
-    let small_jobs = small::SmallJobs::new(small_jobs, batches);
+    let small_jobs = &small::SmallJobs::new(small_jobs, batches);
     std::thread::scope(|scope| {
         let walk = scope.spawn(move || tree::walk_all(shared, plan, staging, &queues));
-        let mut threads = vec![scope.spawn(|| large::serve(shared, &large_jobs))];
+        let mut threads = vec![scope.spawn(move || large::serve(shared, &large_jobs))];
         for _ in 0..shared.engines.workers() {
-            threads.push(scope.spawn(|| small::serve(shared, &small_jobs)));
+            threads.push(scope.spawn(|| small::serve(shared, small_jobs)));
         }
-        let sealer = scope.spawn(|| seal::serve(shared, &sealing, staging));
+        let sealer = scope.spawn(move || seal::serve(shared, &sealing, staging));
         wait_for(shared, ask, || {
             walk.is_finished() && threads.iter().all(|thread| thread.is_finished())
         });

@@ -118,6 +118,12 @@ pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
+/// How many descriptors this process may have; `None` if there is no limit.
+#[must_use]
+pub fn open_files_limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

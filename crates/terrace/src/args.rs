@@ -6,6 +6,7 @@
 pub mod choice;
 pub mod classic;
 pub mod compare;
+pub mod copy;
 pub mod hog;
 pub mod lab;
 pub mod measure;
@@ -166,6 +167,13 @@ pub enum Command {
     /// Run one of the processes of `hog`
     #[command(hide = true)]
     HogProcess,
+    /// Copy files past the page cache; done means on the device
+    ///
+    /// Copies as `cp -a` does: holes, hard links, owners, times, extended attributes, special
+    /// files. The copy gets its name when all of it is on the device; until then it is hidden, and
+    /// after Ctrl-C or a crash the same command goes on with it. The page cache of others stays as
+    /// it was. What cannot be copied is named, and the rest is copied.
+    Copy(copy::CopyArgs),
     /// See which memory was evicted, and restore it
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Warm {

@@ -7,6 +7,7 @@ mod attempt;
 mod classic;
 mod compare;
 mod convert;
+mod copy;
 mod deliver;
 mod explain;
 mod helper;
@@ -68,6 +69,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),
+        Command::Copy(args) => ("copy", copy::copy(args, color)),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
         Command::Ramdisk { action } => ("ramdisk why", ramdisk::run(action, color)),

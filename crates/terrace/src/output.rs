@@ -5,6 +5,7 @@
 
 pub mod clean;
 pub mod compare;
+pub mod copy;
 pub mod csv;
 pub mod figure;
 pub mod hog;

@@ -12,7 +12,7 @@
 
 mod pace;
 
-pub use pace::{LONGEST_QUEUE, Pace};
+pub use pace::{LONGEST_QUEUE, Pace, RateLimit};
 
 use crate::extent::Extent;
 use crate::observer::Failure;

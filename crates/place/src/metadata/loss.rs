@@ -115,7 +115,9 @@ impl MetadataLoss {
         self.kind() == LossKind::Owner
     }
 
-    fn reason(&self) -> LossReason {
+    /// Why.
+    #[must_use]
+    pub fn reason(&self) -> LossReason {
         match self {
             Self::Owner { reason, .. }
             | Self::Group { reason, .. }

@@ -43,6 +43,21 @@ impl Directory {
         Err(Error::new("open", source).at(self.path.join(name)))
     }
 
+    /// Opens a regular file of this user for reading and writing, whatever other names it has: only
+    /// below a directory that this user alone can change.
+    ///
+    /// # Errors
+    /// `Denied` for a file of another user; `NotFound`.
+    pub fn open_own_linked(&self, name: &OsStr) -> Result<File> {
+        let file = self.open_beneath("open", name, OFlags::RDWR | OFlags::NOCTTY, 0)?;
+        let stat = FileStat::of(&file)?;
+        if stat.kind == InodeKind::File && stat.user == crate::process::effective_uid() {
+            return Ok(file);
+        }
+        let source = io::Error::from_raw_os_error(libc::EPERM);
+        Err(Error::new("open", source).at(self.path.join(name)))
+    }
+
     /// Gives an entry another name in `to`, on the same file system, and replaces what has that
     /// name there.
     ///

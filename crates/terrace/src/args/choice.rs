@@ -9,6 +9,7 @@ use measure::memory::PageKind;
 use measure::pressure::{HogTouch, PageContent};
 use memops::Operation;
 use model::ChaseOrder;
+use model::copy_gauges::CopyEngine;
 use place::workingset::restore::MemoryKind;
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
 use record::import::Form;
@@ -66,6 +67,16 @@ pub const MEMORY_KINDS: Choice<MemoryKind> = Choice(&[
     ("anonymous", MemoryKind::Anonymous, "What programs allocated, from swap"),
     ("shared", MemoryKind::Shared, "Shared memory and files on tmpfs, from swap"),
     ("files", MemoryKind::File, "Files that processes use, from their disks"),
+]);
+
+/// How `copy` moves bytes.
+pub const COPY_ENGINES: Choice<CopyEngine> = Choice(&[
+    ("reflink", CopyEngine::Reflink, "Both files share the data; nothing moves"),
+    ("uring", CopyEngine::Uring, "Past the page cache, several requests at a time"),
+    ("uncached", CopyEngine::Uncached, "Through the page cache and out of it again"),
+    ("paced", CopyEngine::Paced, "Through the page cache, written back one window behind"),
+    ("plain", CopyEngine::Plain, "Plain reads and writes, dropped from the cache at the end"),
+    ("cached", CopyEngine::Cached, "Plain reads and writes, left in the page cache"),
 ]);
 
 /// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for

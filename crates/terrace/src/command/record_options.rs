@@ -8,9 +8,12 @@ use crate::args::shared::TargetArgs;
 use crate::args::shared::WatchArgs;
 use crate::error::{Error, Result};
 use machine::Root;
+use model::GaugeSet;
+use model::copy_gauges::CopyGauges;
 use record::capture::{BackgroundRecording, RecordOptions, Target};
 use record::trace::Family;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use sys::process::{Capability, has_capability};
 
 /// The families that root follows by default: cheap, and together they name the cause of every
@@ -47,6 +50,22 @@ pub fn start_background(name: &str, file: Option<&Path>) -> Result<Option<Backgr
     };
     let background = BackgroundRecording::start(name, &default_options(Some(file.to_owned())))?;
     Ok(Some(background))
+}
+
+/// Starts to record this machine and a copy to `file`, if given.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn start_copy_log(
+    file: Option<&Path>,
+    gauges: &Arc<CopyGauges>,
+) -> Result<Option<BackgroundRecording>> {
+    let Some(file) = file else {
+        return Ok(None);
+    };
+    let gauges = Some(Arc::clone(gauges) as Arc<dyn GaugeSet>);
+    let options = RecordOptions { gauges, ..default_options(Some(file.to_owned())) };
+    Ok(Some(BackgroundRecording::start("copy", &options)?))
 }
 
 /// The options of `top`.

@@ -5,6 +5,7 @@
 //! fast disk and 4.6 s on a stick that takes 7 MB/s. The rate is that of the target itself, as seen
 //! in the last moments; until there is one, a few MiB are under way.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The longest time that what is under way may take.
@@ -18,6 +19,48 @@ const LONGEST_WAIT: Duration = Duration::from_millis(20);
 /// What may start at once under a limit of the rate, as time at that rate.
 const BURST: Duration = Duration::from_millis(100);
 
+/// A rate that all threads of a copy keep together.
+#[derive(Debug)]
+pub struct RateLimit {
+    bytes_per_s: f64,
+    state: Mutex<RateState>,
+}
+
+#[derive(Debug)]
+struct RateState {
+    /// Bytes that may start now; below 0 after a piece that was larger than that.
+    now: f64,
+    filled_at: Instant,
+}
+
+impl RateLimit {
+    /// At most `bytes_per_s` bytes a second.
+    #[must_use]
+    pub fn new(bytes_per_s: u64) -> Arc<Self> {
+        let bytes_per_s = bytes_per_s.max(1) as f64;
+        let now = bytes_per_s * BURST.as_secs_f64();
+        Arc::new(Self {
+            bytes_per_s,
+            state: Mutex::new(RateState { now, filled_at: Instant::now() }),
+        })
+    }
+
+    /// Takes room for `bytes`, if there is any.
+    fn take(&self, bytes: u64) -> bool {
+        // The state is two numbers; a panic in between breaks nothing.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = state.filled_at.elapsed().as_secs_f64();
+        state.filled_at = Instant::now();
+        let most = self.bytes_per_s * BURST.as_secs_f64();
+        state.now = (state.now + self.bytes_per_s * passed).min(most);
+        if state.now < (bytes as f64).min(most) {
+            return false;
+        }
+        state.now -= bytes as f64;
+        true
+    }
+}
+
 /// Decides whether another piece may start.
 #[derive(Debug)]
 pub struct Pace {
@@ -26,34 +69,31 @@ pub struct Pace {
     rate: f64,
     window_start: Instant,
     window_bytes: u64,
-    /// Bytes a second that are allowed, and those that may start now.
-    allowed: Option<(f64, f64)>,
-    filled_at: Instant,
+    limit: Option<Arc<RateLimit>>,
     most_under_way: u64,
+    held_back: Duration,
 }
 
 impl Pace {
-    /// A pace for one target, limited to `allowed` bytes a second if that is given.
+    /// A pace for one target, which keeps `limit` if there is one.
     #[must_use]
-    pub fn new(allowed: Option<u64>) -> Self {
-        let now = Instant::now();
+    pub fn new(limit: Option<Arc<RateLimit>>) -> Self {
         Self {
             under_way: 0,
             rate: 0.0,
-            window_start: now,
+            window_start: Instant::now(),
             window_bytes: 0,
-            allowed: allowed.map(|rate| (rate as f64, rate as f64 * BURST.as_secs_f64())),
-            filled_at: now,
+            limit,
             most_under_way: 0,
+            held_back: Duration::ZERO,
         }
     }
 
-    /// Whether a piece of `bytes` may start now. One alone always may, as far as the rate allows.
+    /// Whether a piece of `bytes` may start now, and if so takes its room below the limit of the
+    /// rate. One alone always may, as far as the rate allows.
     pub fn may_start(&mut self, bytes: u64) -> bool {
-        if !self.is_allowed(bytes) {
-            return false;
-        }
-        self.under_way == 0 || self.under_way + bytes <= self.most()
+        let has_room = self.under_way == 0 || self.under_way + bytes <= self.most();
+        has_room && self.limit.as_ref().is_none_or(|limit| limit.take(bytes))
     }
 
     /// The most bytes that may be under way now.
@@ -67,9 +107,6 @@ impl Pace {
     pub fn started(&mut self, bytes: u64) {
         self.under_way += bytes;
         self.most_under_way = self.most_under_way.max(self.under_way);
-        if let Some((_, now)) = &mut self.allowed {
-            *now -= bytes as f64;
-        }
     }
 
     /// A piece is written.
@@ -93,9 +130,16 @@ impl Pace {
 
     /// Waits a moment for the allowed rate; does nothing without one.
     pub fn wait(&mut self) {
-        if self.allowed.is_some() {
+        if self.limit.is_some() {
             std::thread::sleep(LONGEST_WAIT);
+            self.held_back += LONGEST_WAIT;
         }
+    }
+
+    /// How long it waited for the allowed rate.
+    #[must_use]
+    pub fn held_back(&self) -> Duration {
+        self.held_back
     }
 
     /// The most bytes that were under way at a time.
@@ -108,15 +152,6 @@ impl Pace {
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
-    }
-
-    fn is_allowed(&mut self, bytes: u64) -> bool {
-        let passed = self.filled_at.elapsed().as_secs_f64();
-        let Some((rate, now)) = &mut self.allowed else { return true };
-        self.filled_at = Instant::now();
-        let most = *rate * BURST.as_secs_f64();
-        *now = (*now + *rate * passed).min(most.max(bytes as f64));
-        *now >= (bytes as f64).min(most)
     }
 }
 
@@ -141,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_limited_rate_is_kept_from_the_first_moment() {
-        let mut pace = Pace::new(Some(10 << 20));
+        let mut pace = Pace::new(Some(RateLimit::new(10 << 20)));
         let (start, mut moved) = (Instant::now(), 0u64);
         while start.elapsed() < Duration::from_millis(400) {
             if pace.may_start(64 << 10) {

@@ -1,0 +1,177 @@
+//! Large files over a ring: opened direct, several at a time, each synced in the ring.
+//!
+//! The source is read past the cache unless it is in it. The target is always written past it, and
+//! after the first file the cache is asked whether that is true.
+
+use super::extents::DataExtents;
+use super::{Engines, is_cached};
+use crate::copy::large::LargeFile;
+use crate::copy::{CopyShared, FileJob, verify};
+use model::copy_gauges::CopyEngine;
+use model::device::Alignment;
+use model::progress::Control;
+use std::fs::File;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use sys::{cachestat, file};
+use transfer::files_copy::{FileCopier, FileCopy, FileEnd};
+
+/// What direct requests are aligned to where the kernel does not say.
+const USUAL_ALIGNMENT: u32 = 4096;
+
+/// Files for the ring, as they come from the walk.
+pub(in crate::copy) struct RingFiles<'a, 'b> {
+    pub(in crate::copy) shared: &'a CopyShared<'b>,
+    pub(in crate::copy) jobs: &'a Receiver<FileJob>,
+    /// Files that were taken from the walk before.
+    pub(in crate::copy) first: Option<FileJob>,
+    /// A file that the ring does not take: it is copied by calls when the ring is empty.
+    pub(in crate::copy) aside: Option<Box<LargeFile>>,
+    /// Whether the walk is over.
+    pub(in crate::copy) is_over: bool,
+    /// Whether the cache was asked if direct writes are direct.
+    pub(in crate::copy) is_checked: bool,
+}
+
+impl FileCopier for RingFiles<'_, '_> {
+    type Tag = Box<LargeFile>;
+
+    fn control(&mut self) -> Control {
+        Control::stop_if(self.shared.is_stopped())
+    }
+
+    fn next_file(&mut self) -> Option<FileCopy<Self::Tag>> {
+        loop {
+            // What does not go to the ring waits for its end, and everything behind it.
+            if self.aside.is_some() || self.shared.is_stopped() {
+                return None;
+            }
+            let job = match self.first.take() {
+                Some(job) => job,
+                None => match self.jobs.try_recv() {
+                    Ok(job) => job,
+                    Err(TryRecvError::Empty) => return None,
+                    Err(TryRecvError::Disconnected) => {
+                        self.is_over = true;
+                        return None;
+                    }
+                },
+            };
+            let Some(large) = LargeFile::open(self.shared, job) else { continue };
+            let Some(large) = large.shared_data(self.shared) else { continue };
+            match direct(large, &self.shared.engines) {
+                Ok(copy) => return Some(copy),
+                Err((large, why)) => {
+                    if let Some(why) = why {
+                        self.shared.engines.refuse(CopyEngine::Uring, &why);
+                    }
+                    self.aside = Some(large);
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, tag: &mut Self::Tag, data: &[u8], offset: u64) {
+        self.shared.gauges.read_bytes.add(data.len() as u64);
+        tag.seen(data, offset);
+    }
+
+    fn written(&mut self, tag: &mut Self::Tag, bytes: u64) {
+        self.shared.gauges.written_bytes.add(bytes);
+        tag.written += bytes;
+    }
+
+    fn ended(&mut self, file: FileCopy<Self::Tag>, end: FileEnd) {
+        let FileCopy { source, target, tag: large, .. } = file;
+        if !self.is_checked && matches!(end, FileEnd::Durable) {
+            self.is_checked = true;
+            let cached = cachestat::of(&target, 0, 0).map_or(0, |cached| cached.cached_bytes());
+            if cached > large.written / 2 {
+                let why = "direct writes go through the cache of this file system";
+                self.shared.engines.refuse(CopyEngine::Uring, why);
+            }
+        }
+        match end {
+            FileEnd::Durable => large.complete(self.shared, &source, &target, CopyEngine::Uring),
+            FileEnd::Shorter => large.changed(self.shared, "it became shorter while it was read"),
+            FileEnd::Failed(failure) => large.failed(self.shared, &failure.error),
+            FileEnd::Stopped { .. } => large.stopped(),
+        }
+    }
+}
+
+type Refused = (Box<LargeFile>, Option<String>);
+
+/// The file as the ring takes it; the reason, if another will not be taken either.
+fn direct(
+    mut large: Box<LargeFile>,
+    engines: &Engines,
+) -> Result<FileCopy<Box<LargeFile>>, Refused> {
+    if !engines.may_use_ring() {
+        return Err((large, None));
+    }
+    let (source, target) = match large.take_files() {
+        Some(both) => both,
+        None => return Err((large, None)),
+    };
+    let prepared = prepare(&source, &target, &large, engines);
+    match prepared {
+        Ok((read_alignment, write_alignment, extents)) => Ok(FileCopy {
+            source,
+            target,
+            bytes: large.bytes(),
+            read_alignment,
+            write_alignment,
+            extents: Box::new(extents),
+            tag: large,
+        }),
+        Err(error) => {
+            // Its own descriptors: what was set on them does not last.
+            let _ = file::set_direct(&source, false);
+            let _ = file::set_direct(&target, false);
+            large.put_back(source, target);
+            Err((large, Some(sys::plain_reason(&error.source))))
+        }
+    }
+}
+
+fn prepare(
+    source: &File,
+    target: &File,
+    large: &LargeFile,
+    engines: &Engines,
+) -> sys::Result<(u32, u32, DataExtents)> {
+    let target_alignment = alignment(target)?;
+    file::set_direct(target, true)?;
+    let reads_cached = is_cached(source, large.stat());
+    let read_alignment = if reads_cached {
+        1
+    } else {
+        match alignment(source).and_then(|found| file::set_direct(source, true).map(|()| found)) {
+            Ok(found) => found.read,
+            // A source without direct reads is read through the cache.
+            Err(_) => 1,
+        }
+    };
+    let (bytes, allocated) = (large.bytes(), large.stat().allocated_bytes);
+    let both = read_alignment.max(target_alignment.write).max(verify::BLOCK_BYTES);
+    let extents = DataExtents::of(source, bytes, allocated, both)?;
+    let is_dense = allocated >= bytes;
+    if is_dense && engines.reserves() {
+        file::allocate(target, bytes)?;
+    } else {
+        let sized = target.set_len(bytes);
+        sized.map_err(|error| sys::Error::new("set the length", error))?;
+    }
+    Ok((read_alignment, target_alignment.write, extents))
+}
+
+fn alignment(file: &File) -> sys::Result<Alignment> {
+    match file::direct_alignment(file)? {
+        Some(found) if found.write > 0 => Ok(found),
+        Some(_) => {
+            let source = std::io::Error::from(std::io::ErrorKind::Unsupported);
+            Err(sys::Error::new("open direct", source))
+        }
+        None => Ok(Alignment::all(USUAL_ALIGNMENT)),
+    }
+}

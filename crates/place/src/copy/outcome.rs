@@ -1,0 +1,286 @@
+//! What a copy did: counted by all threads, and its report.
+
+use super::engine::Engines;
+use super::{CopyShared, FileJob};
+use crate::metadata::{LossKind, MetadataLoss};
+use model::copy_gauges::{CopyEngine, CopyGauges};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many failures are named; the others are counted.
+const MOST_NAMED: usize = 1000;
+
+/// Something that was not copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyFailure {
+    /// What.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
+
+/// What an engine copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineUse {
+    /// Its name.
+    pub engine: String,
+    /// Files.
+    pub files: u64,
+    /// Bytes of these files.
+    pub bytes: u64,
+}
+
+/// Metadata that the target does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossCount {
+    /// What: `owner`, `mode`, `times`.
+    pub what: String,
+    /// Why, in words.
+    pub reason: String,
+    /// Of how many entries.
+    pub entries: u64,
+}
+
+/// What a copy did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CopyReport {
+    /// Whether the copy is durable and has its name.
+    pub is_complete: bool,
+    /// From the start to that, in seconds.
+    pub seconds: f64,
+    /// Regular files that were copied.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes that were written for that; fewer where there are holes or data is shared.
+    pub written_bytes: u64,
+    /// Directories.
+    pub directories: u64,
+    /// Links, pipes, sockets, devices, and further names of files.
+    pub other_entries: u64,
+    /// Files that an earlier run of the same command had completed.
+    pub resumed_files: u64,
+    /// Files that were at the target and were kept.
+    pub kept_files: u64,
+    /// Which engine copied how much.
+    pub engines: Vec<EngineUse>,
+    /// What was refused, and so not used.
+    pub refusals: Vec<String>,
+    /// What was not copied, with the reason; the first 1,000.
+    pub failures: Vec<CopyFailure>,
+    /// How many there were.
+    pub failure_count: u64,
+    /// What the target does not hold.
+    pub losses: Vec<LossCount>,
+    /// Bytes of large sources that were in the page cache before the copy; absent if not seen.
+    pub source_cached_before: Option<u64>,
+    /// Bytes of them that are in the cache now.
+    pub source_cached_after: Option<u64>,
+    /// Bytes of their copies that are in the cache now.
+    pub target_cached: Option<u64>,
+    /// Files that were read back and are equal.
+    pub verified_files: u64,
+    /// Their bytes.
+    pub verified_bytes: u64,
+    /// The most bytes that were under way at a time.
+    pub most_under_way_bytes: u64,
+    /// Where the part that is done is kept, if the copy is not complete.
+    pub unfinished: Option<PathBuf>,
+    /// Directories that copies by other commands left beside it.
+    pub leftovers: Vec<PathBuf>,
+}
+
+/// The page cache before and after the copy of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CacheCount {
+    pub(super) source_before: Option<u64>,
+    pub(super) source_after: Option<u64>,
+    pub(super) target_after: Option<u64>,
+    pub(super) bytes: u64,
+}
+
+/// What all threads count.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    is_resumed: bool,
+    state: Mutex<OutcomeState>,
+}
+
+#[derive(Debug, Default)]
+struct OutcomeState {
+    report: CopyReport,
+    engines: BTreeMap<&'static str, (u64, u64)>,
+    losses: BTreeMap<(LossKind, String), u64>,
+    checksums: BTreeMap<u64, Vec<u32>>,
+    /// Inodes of the copy that are not complete and have several names.
+    broken: BTreeSet<u64>,
+}
+
+impl Outcome {
+    pub(super) fn new(is_resumed: bool) -> Self {
+        Self { is_resumed, state: Mutex::default() }
+    }
+
+    /// Whether an earlier run may have left sealed files.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    fn state(&self) -> MutexGuard<'_, OutcomeState> {
+        // Sums: a panic in between leaves one of them too low.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A file was not copied: what there is of it is removed.
+    pub(super) fn failed(&self, job: &FileJob, reason: &str) {
+        if let Ok(stat) = job.pair.target.stat(&job.target_name) {
+            if stat.links > 1 {
+                self.state().broken.insert(stat.inode);
+            }
+            // It is not named in the copy; what stays is removed with the staging directory.
+            let _ = job.pair.target.remove(&job.target_name);
+        }
+        self.failed_at(job.path(), reason);
+    }
+
+    pub(super) fn failed_at(&self, path: PathBuf, reason: &str) {
+        let mut state = self.state();
+        state.report.failure_count += 1;
+        if state.report.failures.len() < MOST_NAMED {
+            state.report.failures.push(CopyFailure { path, reason: reason.to_owned() });
+        }
+    }
+
+    pub(super) fn broken(&self) -> BTreeSet<u64> {
+        self.state().broken.clone()
+    }
+
+    pub(super) fn file_done(&self, engine: CopyEngine, bytes: u64, losses: &[MetadataLoss]) {
+        let mut state = self.state();
+        state.report.files += 1;
+        state.report.bytes += bytes;
+        let used = state.engines.entry(engine.name()).or_default();
+        used.0 += 1;
+        used.1 += bytes;
+        drop(state);
+        self.losses(losses);
+    }
+
+    pub(super) fn losses(&self, losses: &[MetadataLoss]) {
+        if losses.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        for loss in losses {
+            *state.losses.entry((loss.kind(), loss.reason().to_string())).or_default() += 1;
+        }
+    }
+
+    pub(super) fn directory_done(&self) {
+        self.state().report.directories += 1;
+    }
+
+    pub(super) fn other_done(&self) {
+        self.state().report.other_entries += 1;
+    }
+
+    pub(super) fn resumed(&self) {
+        self.state().report.resumed_files += 1;
+    }
+
+    pub(super) fn kept(&self) {
+        self.state().report.kept_files += 1;
+    }
+
+    pub(super) fn leftovers(&self, found: Vec<PathBuf>) {
+        self.state().report.leftovers = found;
+    }
+
+    pub(super) fn cache(&self, count: CacheCount) {
+        fn add(sum: &mut Option<u64>, more: Option<u64>) {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0) + more);
+            }
+        }
+        let report = &mut self.state().report;
+        let limited = |bytes: Option<u64>| bytes.map(|cached| cached.min(count.bytes));
+        add(&mut report.source_cached_before, limited(count.source_before));
+        add(&mut report.source_cached_after, limited(count.source_after));
+        add(&mut report.target_cached, limited(count.target_after));
+    }
+
+    pub(super) fn most_under_way(&self, bytes: u64) {
+        let report = &mut self.state().report;
+        report.most_under_way_bytes = report.most_under_way_bytes.max(bytes);
+    }
+
+    pub(super) fn checksums(&self, inode: u64, checksums: Vec<u32>) {
+        self.state().checksums.insert(inode, checksums);
+    }
+
+    pub(super) fn take_checksums(&self, inode: u64) -> Option<Vec<u32>> {
+        self.state().checksums.remove(&inode)
+    }
+
+    pub(super) fn checksums_left(&self) -> usize {
+        self.state().checksums.len()
+    }
+
+    pub(super) fn verified(&self, bytes: u64) {
+        let report = &mut self.state().report;
+        report.verified_files += 1;
+        report.verified_bytes += bytes;
+    }
+
+    pub(super) fn report(
+        &self,
+        elapsed: Duration,
+        is_complete: bool,
+        unfinished: Option<PathBuf>,
+        engines: &Engines,
+        gauges: &CopyGauges,
+    ) -> CopyReport {
+        let state = self.state();
+        let used = |(engine, (files, bytes)): (&&'static str, &(u64, u64))| EngineUse {
+            engine: (*engine).to_owned(),
+            files: *files,
+            bytes: *bytes,
+        };
+        let lost = |((kind, reason), entries): (&(LossKind, String), &u64)| LossCount {
+            what: loss_name(*kind).to_owned(),
+            reason: reason.clone(),
+            entries: *entries,
+        };
+        CopyReport {
+            is_complete,
+            seconds: elapsed.as_secs_f64(),
+            written_bytes: gauges.written_bytes.get().unwrap_or(0),
+            engines: state.engines.iter().map(used).collect(),
+            refusals: engines.refusals(),
+            losses: state.losses.iter().map(lost).collect(),
+            unfinished,
+            ..state.report.clone()
+        }
+    }
+}
+
+/// What was lost, as a report names it.
+fn loss_name(kind: LossKind) -> &'static str {
+    match kind {
+        LossKind::Owner => "owner",
+        LossKind::Mode => "permissions",
+        LossKind::AccessList => "access control list",
+        LossKind::Attribute => "extended attributes",
+        LossKind::Time => "times",
+    }
+}
+
+impl CopyShared<'_> {
+    /// An entry was left out.
+    pub(super) fn refused(&self, path: PathBuf, error: &sys::Error) {
+        self.outcome.failed_at(path, &sys::plain_reason(&error.source));
+    }
+}

@@ -1,0 +1,68 @@
+//! Batches of small files: made durable by one call, then each file gets its times, which say that
+//! it is complete.
+
+use super::staging::Staging;
+use super::{CopyShared, FileJob};
+use crate::Result;
+use crate::metadata::FileMetadata;
+use model::copy_gauges::CopyEngine;
+use std::sync::mpsc::Receiver;
+use sys::file::{self, CacheAdvice};
+
+/// Files whose data is written and not durable yet.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) files: Vec<SmallFile>,
+    pub(super) bytes: u64,
+}
+
+/// A file of a batch.
+#[derive(Debug)]
+pub(super) struct SmallFile {
+    pub(super) job: FileJob,
+    pub(super) metadata: FileMetadata,
+    pub(super) engine: CopyEngine,
+}
+
+/// Makes batches durable until there are no more.
+///
+/// # Errors
+/// When the file system failed to write: none of the batch is known to be durable, and the copy is
+/// stopped.
+pub(super) fn serve(
+    shared: &CopyShared<'_>,
+    batches: &Receiver<Batch>,
+    staging: &Staging,
+) -> Result<()> {
+    while let Ok(batch) = batches.recv() {
+        if let Err(error) = file::sync_file_system(staging.tree().file()) {
+            shared.stop();
+            // What follows is taken, so that no thread waits for ever.
+            while batches.recv().is_ok() {}
+            return Err(error.into());
+        }
+        for small in batch.files {
+            seal(shared, &small);
+        }
+    }
+    Ok(())
+}
+
+fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
+    let SmallFile { job, metadata, engine } = small;
+    let sealed = job.pair.target.open_regular(&job.target_name).and_then(|target| {
+        if !shared.request.keep_cached && job.stat.bytes > 0 {
+            // A hint; what stays is seen in the receipt.
+            let _ = file::advise(&target, 0, 0, CacheAdvice::DontNeed);
+        }
+        metadata.seal(&target)
+    });
+    match sealed {
+        Ok(losses) => {
+            shared.gauges.durable_bytes.add(job.stat.bytes);
+            shared.gauges.files_done.add(1);
+            shared.outcome.file_done(*engine, job.stat.bytes, &losses);
+        }
+        Err(error) => shared.outcome.failed(job, &sys::plain_reason(&error.source)),
+    }
+}

@@ -1,0 +1,243 @@
+//! Files below 1 MiB: read whole and written whole by workers, made durable a batch at a time.
+//!
+//! The idea: an fsync for each small file costs more than everything else together. A batch is
+//! synced by one call for the file system, and sealed afterwards.
+
+use super::engine::is_changed;
+use super::seal::{Batch, SmallFile};
+use super::{CopyShared, FileJob, LARGE_FROM_BYTES, verify};
+use crate::Result;
+use crate::metadata::FileMetadata;
+use model::copy_gauges::CopyEngine;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use sys::file_stat::FileStat;
+use sys::{cachestat, file};
+use transfer::files_copy::LONGEST_QUEUE;
+
+/// The bytes of a batch: at first, and at most.
+const FIRST_BATCH_BYTES: u64 = 4 << 20;
+const MOST_BATCH_BYTES: u64 = 128 << 20;
+/// The files of a batch at most: each is a name in memory until it is sealed.
+const MOST_BATCH_FILES: usize = 8192;
+/// A batch that does not grow is not kept for longer.
+const LONGEST_BATCH: Duration = Duration::from_secs(2);
+/// How long a worker waits for a file before it looks at the batch.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Tried again once if it changes meanwhile.
+const ATTEMPTS: usize = 2;
+
+/// The files that workers share.
+pub(super) struct SmallJobs {
+    jobs: Mutex<Receiver<FileJob>>,
+    batch: Mutex<OpenBatch>,
+}
+
+struct OpenBatch {
+    batch: Batch,
+    started: Instant,
+    most_bytes: u64,
+    /// `None` once no batch follows.
+    sender: Option<SyncSender<Batch>>,
+}
+
+impl SmallJobs {
+    pub(super) fn new(jobs: Receiver<FileJob>, sender: SyncSender<Batch>) -> Self {
+        let batch = OpenBatch {
+            batch: Batch::default(),
+            started: Instant::now(),
+            most_bytes: FIRST_BATCH_BYTES,
+            sender: Some(sender),
+        };
+        Self { jobs: Mutex::new(jobs), batch: Mutex::new(batch) }
+    }
+
+    fn batch(&self) -> MutexGuard<'_, OpenBatch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands the last batch on.
+    pub(super) fn close(&self) {
+        let mut open = self.batch();
+        open.hand_on();
+        open.sender = None;
+    }
+
+    /// The next file; `None` at the end. Waits only a moment.
+    fn next(&self) -> Option<std::result::Result<FileJob, RecvTimeoutError>> {
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        match jobs.recv_timeout(LOOK_EVERY) {
+            Err(RecvTimeoutError::Disconnected) => None,
+            answer => Some(answer),
+        }
+    }
+}
+
+impl OpenBatch {
+    fn is_full(&self) -> bool {
+        self.batch.bytes >= self.most_bytes
+            || self.batch.files.len() >= MOST_BATCH_FILES
+            || (!self.batch.files.is_empty() && self.started.elapsed() > LONGEST_BATCH)
+    }
+
+    /// Gives the batch to the thread that seals; waits while that has two.
+    fn hand_on(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.files.is_empty() {
+            return;
+        }
+        let passed = self.started.elapsed().as_secs_f64().max(1e-3);
+        // What the target takes in half a second, by the batch that is ready now.
+        let rate = batch.bytes as f64 / passed;
+        let wanted = (rate * LONGEST_QUEUE.as_secs_f64()) as u64;
+        self.most_bytes = wanted.clamp(FIRST_BATCH_BYTES, MOST_BATCH_BYTES);
+        if let Some(sender) = &self.sender {
+            // Without a receiver the thread that seals has failed, and says so.
+            let _ = sender.send(batch);
+        }
+        self.started = Instant::now();
+    }
+}
+
+/// Copies small files until there are no more.
+pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
+    let mut buffer = vec![0; LARGE_FROM_BYTES as usize];
+    while let Some(next) = jobs.next() {
+        if let Ok(job) = next
+            && !shared.is_stopped()
+        {
+            copy_one(shared, jobs, job, &mut buffer);
+        }
+        let mut open = jobs.batch();
+        if open.is_full() || shared.wants_batch.swap(false, Ordering::Relaxed) {
+            open.hand_on();
+        }
+    }
+    Ok(())
+}
+
+fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, job: FileJob, buffer: &mut [u8]) {
+    let mut answer = Err("it changed while it was read".to_owned());
+    for _ in 0..ATTEMPTS {
+        match copy_data(shared, &job, buffer) {
+            Ok(Some(small)) => {
+                answer = Ok(small);
+                break;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                answer = Err(format!("cannot {}: {}", error.operation, sys::plain_reason(&error.source)));
+                break;
+            }
+        }
+    }
+    match answer {
+        Ok((metadata, engine)) => {
+            let bytes = job.stat.bytes;
+            let mut open = jobs.batch();
+            if open.batch.files.is_empty() {
+                open.started = Instant::now();
+            }
+            open.batch.bytes += bytes;
+            open.batch.files.push(SmallFile { job, metadata, engine });
+        }
+        Err(reason) => shared.outcome.failed(&job, &reason),
+    }
+}
+
+/// Copies the data and all metadata but the times; `None` if the source changed meanwhile.
+fn copy_data(
+    shared: &CopyShared<'_>,
+    job: &FileJob,
+    buffer: &mut [u8],
+) -> sys::Result<Option<(FileMetadata, CopyEngine)>> {
+    let source = job.pair.source.open_found(&job.name, &job.stat)?;
+    let target = job.make_target()?;
+    let bytes = job.stat.bytes as usize;
+    let mut engine = CopyEngine::Plain;
+    if bytes > 0 && shared.engines.share(&source, &target) {
+        engine = CopyEngine::Reflink;
+    } else if bytes > 0 {
+        let was_cached = shared.request.keep_cached
+            || cachestat::of(&source, 0, 0).is_ok_and(|cached| cached.cached > 0);
+        let data = &mut buffer[..bytes];
+        if !read_whole(shared, &source, data)? {
+            return Ok(None);
+        }
+        write_data(&target, data, job)?;
+        if !was_cached && !shared.engines.reads_uncached() {
+            // A hint; what stays is seen in the receipt.
+            let _ = file::advise(&source, 0, 0, file::CacheAdvice::DontNeed);
+        }
+    }
+    if shared.request.verify && engine == CopyEngine::Plain {
+        let mut sums = Vec::new();
+        verify::add(&mut sums, &buffer[..bytes], 0);
+        shared.outcome.checksums(FileStat::of(&target)?.inode, sums);
+    }
+    shared.gauges.read_bytes.add(bytes as u64);
+    shared.gauges.written_bytes.add(bytes as u64);
+    if is_changed(shared, &source, &job.stat) {
+        return Ok(None);
+    }
+    let metadata = FileMetadata::of(&source)?;
+    let losses = metadata.apply(&target)?;
+    shared.outcome.losses(&losses);
+    Ok(Some((metadata, engine)))
+}
+
+/// Whether the file has as many bytes as `data`, which are read.
+fn read_whole(
+    shared: &CopyShared<'_>,
+    source: &std::fs::File,
+    data: &mut [u8],
+) -> sys::Result<bool> {
+    let mut done = 0;
+    while done < data.len() {
+        let at = done as u64;
+        let got = if shared.engines.reads_uncached() {
+            match file::read_at_uncached(source, &mut data[done..], at) {
+                Err(error) if error.kind == sys::ErrorKind::Unsupported => {
+                    shared.engines.refuse(CopyEngine::Uncached, &sys::plain_reason(&error.source));
+                    continue;
+                }
+                got => got?,
+            }
+        } else {
+            file::read_at(source, &mut data[done..], at)?
+        };
+        if got == 0 {
+            return Ok(false);
+        }
+        done += got;
+    }
+    Ok(true)
+}
+
+/// Writes the data, and leaves holes where the source has them.
+fn write_data(target: &std::fs::File, data: &[u8], job: &FileJob) -> sys::Result<()> {
+    let is_sparse = job.stat.allocated_bytes < job.stat.bytes;
+    let block = if is_sparse { verify::BLOCK_BYTES as usize } else { data.len().max(1) };
+    for (index, part) in data.chunks(block).enumerate() {
+        if is_sparse && part.iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let start = index * block;
+        let mut done = 0;
+        while done < part.len() {
+            let written = file::write_at(target, &part[done..], (start + done) as u64)?;
+            if written == 0 {
+                let source = std::io::ErrorKind::WriteZero.into();
+                return Err(sys::Error::new("write", source));
+            }
+            done += written;
+        }
+    }
+    if is_sparse || job.is_made {
+        let sized = target.set_len(data.len() as u64);
+        sized.map_err(|source| sys::Error::new("set the length", source))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! Whole copies of real trees.

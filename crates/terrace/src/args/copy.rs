@@ -1,0 +1,61 @@
+//! The arguments of `terrace copy`: what, where to, and by which engine.
+
+use super::choice;
+use super::shared::FormArgs;
+use super::value;
+use clap::Args;
+use model::Bytes;
+use model::copy_gauges::CopyEngine;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Args)]
+pub struct CopyArgs {
+    /// What to copy, then where to: a directory that exists, or the name of the copy. As with
+    /// `cp -a`, `SRC/.` means the entries of SRC
+    #[arg(value_name = "SRC... DST", required = true, num_args = 2..)]
+    pub paths: Vec<PathBuf>,
+
+    /// Replace files only by newer ones, or by others of another length
+    #[arg(short, long, conflicts_with = "no_clobber")]
+    pub update: bool,
+
+    /// Keep files that exist
+    #[arg(short, long)]
+    pub no_clobber: bool,
+
+    /// Leave out other file systems below SRC
+    #[arg(short = 'x', long)]
+    pub one_file_system: bool,
+
+    /// Read the copy back past the cache, and compare checksums, before it gets its name
+    #[arg(long)]
+    pub verify: bool,
+
+    /// Leave the copy in the page cache
+    #[arg(long)]
+    pub keep_cached: bool,
+
+    /// Move at most this many bytes a second: `100m`
+    #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
+    pub limit_rate: Option<Bytes>,
+
+    /// Copy everything again that an interrupted run of the same command completed
+    #[arg(long)]
+    pub restart: bool,
+
+    /// Use only this engine, for experiments; by default the best one for each file
+    #[arg(long, value_name = "ENGINE", value_parser = choice::COPY_ENGINES)]
+    pub engine: Option<CopyEngine>,
+
+    /// Only say what would be copied where
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Record this machine and the copy to FILE; its name should end in .trec
+    #[arg(long, value_name = "FILE", conflicts_with = "record")]
+    pub log: Option<PathBuf>,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}

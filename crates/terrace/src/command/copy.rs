@@ -1,0 +1,81 @@
+//! `terrace copy`: the plan from what was typed, the copy with its progress and its recording, the
+//! receipt.
+
+use super::deliver::Delivery;
+use super::record_options;
+use crate::args::When;
+use crate::args::copy::CopyArgs;
+use crate::args::shared::FormArgs;
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::copy::{CopyPage, progress_text};
+use machine::Root;
+use model::progress::Control;
+use place::copy::{self, CopyRequest, Existing};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Copies, or only says what would be copied, and delivers the receipt.
+///
+/// # Errors
+/// What makes no sense, or cannot be done here.
+pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
+    let request = request(args)?;
+    let plan = copy::plan(&request)?;
+    let root = Root::system();
+    // The recording of a copy has what the copy counts of itself.
+    let log = args.log.as_deref().or(args.form.record.as_deref());
+    let form = FormArgs { record: None, ..args.form.clone() };
+    Delivery::of(&form, color)?.carry_out(&root, |activity| {
+        if args.dry_run {
+            let counted = copy::count(&request, &plan, &mut || stop_if_interrupted())?;
+            return Ok::<_, Error>(CopyPage::planned(&plan, counted));
+        }
+        let gauges = Arc::default();
+        let recording = record_options::start_copy_log(log, &gauges)?;
+        let targets = plan.target_paths();
+        let started = Instant::now();
+        let mut shown = None;
+        let copied = copy::carry_out(&request, plan, &gauges, &mut || {
+            if let Some(recording) = &recording {
+                recording.progress(gauges.durable_bytes.get().unwrap_or(0), "bytes");
+            }
+            let text = progress_text(&gauges, started.elapsed());
+            if shown.as_ref() != Some(&text) {
+                activity.display(&text);
+                shown = Some(text);
+            }
+            stop_if_interrupted()
+        });
+        let recorded = recording.map_or(Ok(()), |recording| recording.finish());
+        let copied = copied?;
+        recorded?;
+        Ok(CopyPage::done(copied, targets))
+    })
+}
+
+fn stop_if_interrupted() -> Control {
+    Control::stop_if(sys::interrupt::requested())
+}
+
+fn request(args: &CopyArgs) -> Result<CopyRequest> {
+    let Some((target, sources)) = args.paths.split_last() else {
+        return Err(Error::usage("copy what, and where to?"));
+    };
+    let existing = match (args.update, args.no_clobber) {
+        (true, _) => Existing::ReplaceOlder,
+        (_, true) => Existing::Keep,
+        _ => Existing::Replace,
+    };
+    Ok(CopyRequest {
+        sources: sources.to_vec(),
+        target: target.clone(),
+        engine: args.engine,
+        existing,
+        one_file_system: args.one_file_system,
+        verify: args.verify,
+        keep_cached: args.keep_cached,
+        limit_rate: args.limit_rate.map(|rate| rate.0),
+        restart: args.restart,
+    })
+}

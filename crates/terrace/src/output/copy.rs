@@ -1,0 +1,180 @@
+//! What `copy` says: one line while it works, and the receipt. Pure.
+
+use super::clean::escaped;
+use super::figure;
+use super::prose::{PageText, count, shell_word};
+use super::report::Report;
+use model::Bytes;
+use model::copy_gauges::CopyGauges;
+use place::copy::{CopyCount, CopyPlan, CopyReport};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Failures on the page; the JSON has more.
+const SHOWN_FAILURES: usize = 10;
+
+/// The receipt of a copy, or what one would do.
+#[derive(Debug, Serialize)]
+pub struct CopyPage {
+    /// The copies' paths.
+    pub targets: Vec<PathBuf>,
+    /// What would be copied, of a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<CopyCount>,
+    /// What was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<CopyReport>,
+}
+
+impl CopyPage {
+    /// Of a dry run.
+    pub fn planned(plan: &CopyPlan, planned: CopyCount) -> Self {
+        Self { targets: plan.target_paths(), planned: Some(planned), done: None }
+    }
+
+    /// Of a copy.
+    pub fn done(done: CopyReport, targets: Vec<PathBuf>) -> Self {
+        Self { targets, planned: None, done: Some(done) }
+    }
+
+    fn target_words(&self) -> String {
+        match self.targets.as_slice() {
+            [only] => escaped(&only.display().to_string()).into_owned(),
+            several => format!("{} names", count(several.len() as u64)),
+        }
+    }
+}
+
+impl Report for CopyPage {
+    const COMMAND: &'static str = "copy";
+    const SCHEMA: &'static str = "terrace.copy/1";
+    const TIMED: bool = false;
+
+    fn write_page(&self, out: &mut PageText) {
+        if let Some(planned) = &self.planned {
+            out.sentence(&format!(
+                "would copy {} with {} to {}: {} directories, {} other entries; nothing was touched",
+                files(planned.files),
+                Bytes(planned.bytes),
+                self.target_words(),
+                count(planned.directories),
+                count(planned.other_entries),
+            ));
+        }
+        if let Some(done) = &self.done {
+            self.receipt(done, out);
+        }
+    }
+
+    fn shortfall(&self) -> Option<String> {
+        let done = self.done.as_ref()?;
+        if !done.is_complete {
+            let path = done.unfinished.as_ref().map(|path| path.display().to_string());
+            return Some(format!(
+                "interrupted: {} are on the device, below {}; the same command goes on, and nothing \
+                 has its name yet",
+                Bytes(done.bytes),
+                escaped(&path.unwrap_or_default())
+            ));
+        }
+        (done.failure_count > 0)
+            .then(|| format!("{} not copied, the rest is", entries(done.failure_count)))
+    }
+}
+
+impl CopyPage {
+    fn receipt(&self, done: &CopyReport, out: &mut PageText) {
+        let rate = figure::precise_rate(done.written_bytes as f64 / done.seconds.max(1e-9));
+        let time = figure::precise_time(done.seconds * 1e9);
+        let state = if done.is_complete { "on the device" } else { "not complete" };
+        out.sentence(&format!(
+            "{} with {} copied to {} and {state}, in {time} ({rate})",
+            files(done.files),
+            Bytes(done.bytes),
+            self.target_words(),
+        ));
+        if done.written_bytes < done.bytes {
+            let data = Bytes(done.written_bytes);
+            out.note(&format!("{data} were moved: the rest is holes, shared data, or was done"));
+        }
+        if done.resumed_files > 0 {
+            let resumed = files(done.resumed_files);
+            out.note(&format!("{resumed} were complete from an earlier run"));
+        }
+        if done.kept_files > 0 {
+            out.note(&format!("{} existed and were kept", files(done.kept_files)));
+        }
+        if done.verified_files > 0 {
+            out.note(&format!(
+                "read back and equal: {} with {}",
+                files(done.verified_files),
+                Bytes(done.verified_bytes)
+            ));
+        }
+        out.notes(cache_words(done));
+        let engines = done.engines.iter().map(|used| {
+            format!("{}: {} with {}", used.engine, files(used.files), Bytes(used.bytes))
+        });
+        out.notes(engines);
+        out.notes(done.refusals.iter().map(|why| format!("not used: {}", escaped(why))));
+        out.notes(done.losses.iter().map(|loss| {
+            format!("without {} of the source: {}, {}", loss.what, entries(loss.entries), loss.reason)
+        }));
+        for failure in done.failures.iter().take(SHOWN_FAILURES) {
+            let path = escaped(&failure.path.display().to_string()).into_owned();
+            out.note(&format!("not copied: {path}: {}", escaped(&failure.reason)));
+        }
+        let hidden = done.failure_count.saturating_sub(SHOWN_FAILURES as u64);
+        if hidden > 0 {
+            out.note(&format!("not copied: {} more; --json names up to 1,000", count(hidden)));
+        }
+        for left in &done.leftovers {
+            let path = left.display().to_string();
+            out.note(&format!(
+                "another copy left {}: `rm -r {}` removes it if no copy is running",
+                escaped(&path),
+                shell_word(&path)
+            ));
+        }
+    }
+}
+
+/// What the copy did to the page cache, of files from 1 MiB.
+fn cache_words(done: &CopyReport) -> Vec<String> {
+    let (Some(before), Some(after), Some(target)) =
+        (done.source_cached_before, done.source_cached_after, done.target_cached)
+    else {
+        return Vec::new();
+    };
+    vec![format!(
+        "page cache, of large files: {} of the sources before, {} after, {} of the copies",
+        Bytes(before),
+        Bytes(after),
+        Bytes(target)
+    )]
+}
+
+/// What the line of progress says: percent on the device, and what is under way.
+pub fn progress_text(gauges: &CopyGauges, elapsed: Duration) -> String {
+    let of = |gauge: &model::gauge::Gauge| gauge.get().unwrap_or(0);
+    let (written, durable) = (of(&gauges.written_bytes), of(&gauges.durable_bytes));
+    let rate = figure::precise_rate(durable as f64 / elapsed.as_secs_f64().max(1e-3));
+    let under_way = Bytes(written.saturating_sub(durable));
+    let amount = match gauges.bytes_total.get() {
+        Some(total) => {
+            let percent = 100.0 * durable as f64 / total.max(1) as f64;
+            format!("{percent:.0} % of {} on the device", Bytes(total))
+        }
+        None => format!("{} on the device", Bytes(durable)),
+    };
+    format!("{amount}, {under_way} under way, {rate}; it gets its name at the end")
+}
+
+fn files(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "file" } else { "files" })
+}
+
+fn entries(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+}

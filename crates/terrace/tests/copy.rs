@@ -1,0 +1,442 @@
+//! `terrace copy` on real trees: what is copied is equal, content and metadata; what is not whole
+//! has no name; an interrupted or killed copy goes on; bad input touches nothing.
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+use support::{Ran, command, terrace};
+use testkit::{Mounted, TempDir};
+
+const ENGINES: [&str; 5] = ["uring", "uncached", "paced", "plain", "cached"];
+const MIB: usize = 1 << 20;
+
+/// Bytes that differ everywhere and from file to file.
+fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut all = Vec::with_capacity(length + 8);
+    while all.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        all.extend(state.to_le_bytes());
+    }
+    all.truncate(length);
+    all
+}
+
+/// A tree with sizes around every border, holes, links, names of any bytes, old times and modes.
+fn make_tree(top: &Path) {
+    fs::create_dir_all(top.join("deep/er/est")).unwrap();
+    let sizes = [0, 1, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB + 777, 5 * MIB];
+    for (at, size) in sizes.into_iter().enumerate() {
+        fs::write(top.join(format!("file{at}")), bytes(at as u64 + 1, size)).unwrap();
+    }
+    for at in 0..300 {
+        let path = top.join(format!("deep/er/small{at}"));
+        fs::write(path, bytes(1000 + at, 10 + at as usize * 7)).unwrap();
+    }
+    let sparse = File::create(top.join("sparse")).unwrap();
+    sparse.write_all_at(&bytes(7, 5000), 9 * MIB as u64 + 100).unwrap();
+    sparse.set_len(40 * MIB as u64 + 3).unwrap();
+    fs::hard_link(top.join("file3"), top.join("deep/second")).unwrap();
+    fs::hard_link(top.join("file8"), top.join("deep/second-large")).unwrap();
+    symlink("../file1", top.join("deep/link")).unwrap();
+    symlink("nowhere at all", top.join("dangling")).unwrap();
+    let odd = std::os::unix::ffi::OsStringExt::from_vec(b"odd \xff\n\x1b[31m name".to_vec());
+    let odd: std::ffi::OsString = odd;
+    fs::write(top.join(&odd), "odd").unwrap();
+    fs::set_permissions(top.join("file1"), fs::Permissions::from_mode(0o4751)).unwrap();
+    fs::set_permissions(top.join("deep/er"), fs::Permissions::from_mode(0o1750)).unwrap();
+    let old = SystemTime::UNIX_EPOCH + Duration::new(981_173_106, 789_012_345);
+    for name in ["file2", "deep/er/small7", "file8"] {
+        File::options().append(true).open(top.join(name)).unwrap().set_modified(old).unwrap();
+    }
+    File::open(top.join("deep/er")).unwrap().set_modified(old).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(top.join("pipe")).status();
+    assert!(pipe.unwrap().success());
+}
+
+/// Everything below `top` that a copy keeps, by path. Which names are one inode is told by the
+/// first of them.
+fn described(top: &Path) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut inodes = BTreeMap::new();
+    describe(top, top, &mut inodes, &mut all);
+    all
+}
+
+fn describe(
+    top: &Path,
+    at: &Path,
+    inodes: &mut BTreeMap<u64, String>,
+    all: &mut BTreeMap<String, String>,
+) {
+    let about = fs::symlink_metadata(at).unwrap();
+    let name = format!("{:?}", at.strip_prefix(top).unwrap());
+    let content = if about.is_symlink() {
+        format!("{:?}", fs::read_link(at).unwrap())
+    } else if about.is_file() {
+        let first = inodes.entry(about.ino()).or_insert_with(|| name.clone()).clone();
+        let data = fs::read(at).unwrap();
+        let sum = data.iter().fold(0u64, |sum, byte| {
+            sum.wrapping_mul(0x0100_0000_01b3).wrapping_add(u64::from(*byte))
+        });
+        format!("{} bytes {sum:x} as {first} of {}", data.len(), about.nlink())
+    } else {
+        String::new()
+    };
+    let time = (about.mtime(), about.mtime_nsec());
+    let (mode, owner) = (about.mode(), (about.uid(), about.gid()));
+    all.insert(name, format!("{mode:o} {owner:?} {time:?} {content}"));
+    if about.is_dir() {
+        let mut names: Vec<_> =
+            fs::read_dir(at).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        for below in names {
+            describe(top, &below, inodes, all);
+        }
+    }
+}
+
+/// What differs, in words short enough to read.
+fn assert_equal(one: &Path, other: &Path) {
+    let (one, other) = (described(one), described(other));
+    for (name, is) in &one {
+        assert_eq!(Some(is), other.get(name), "{name}");
+    }
+    assert_eq!(one.len(), other.len());
+}
+
+/// A page without its line ends.
+fn one_line(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn copy(words: &str) -> Ran {
+    terrace(&format!("copy {words}"))
+}
+
+/// No directory of a copy that is not complete.
+fn assert_nothing_hidden(directory: &Path) {
+    let hidden: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.as_encoded_bytes().starts_with(b".terrace"))
+        .collect();
+    assert!(hidden.is_empty(), "{hidden:?}");
+}
+
+#[test]
+fn every_engine_copies_content_and_metadata() {
+    let directory = TempDir::new();
+    let source = directory.join("source");
+    make_tree(&source);
+    let shown = directory.path().display();
+    for engine in ENGINES {
+        let words = format!("{shown}/source {shown}/{engine} --engine {engine} --verify --json");
+        let ran = copy(&words);
+        assert_eq!(ran.code, Some(0), "{engine}: {} {}", ran.out, ran.err);
+        assert_equal(&source, &directory.join(engine));
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let done = &json["result"]["done"];
+        // A second name of a file is none.
+        assert_eq!(done["verified_files"], done["files"], "{engine}");
+        assert_eq!(done["files"], 312, "{engine}: {done}");
+        let used: Vec<&str> = done["engines"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|used| used["engine"].as_str().unwrap())
+            .collect();
+        let is_refused = !done["refusals"].as_array().unwrap().is_empty();
+        assert!(is_refused || used.contains(&engine), "{engine}: {done}");
+        let sparse = directory.join(engine).join("sparse").metadata().unwrap();
+        assert!(sparse.blocks() * 512 < 4 * MIB as u64, "{engine}: holes stay holes");
+    }
+    assert_nothing_hidden(directory.path());
+}
+
+#[test]
+fn names_are_those_of_cp() {
+    let directory = TempDir::new();
+    let at = |name: &str| directory.join(name);
+    let path = directory.path().display();
+    fs::create_dir(at("tree")).unwrap();
+    fs::write(at("tree/file"), "one").unwrap();
+    fs::write(at("single"), "two").unwrap();
+    fs::create_dir(at("into")).unwrap();
+    // Into a directory that exists, several at once.
+    assert_eq!(copy(&format!("{path}/tree {path}/single {path}/into")).code, Some(0));
+    assert_eq!(fs::read_to_string(at("into/tree/file")).unwrap(), "one");
+    assert_eq!(fs::read_to_string(at("into/single")).unwrap(), "two");
+    // To a name, with a slash behind the source, and only the entries.
+    assert_eq!(copy(&format!("{path}/tree/ {path}/renamed")).code, Some(0));
+    assert_eq!(copy(&format!("{path}/tree/. {path}/renamed")).code, Some(0));
+    assert_eq!(fs::read_to_string(at("renamed/file")).unwrap(), "one");
+    assert!(!at("renamed/tree").exists());
+    // A link that was named is copied as a link.
+    symlink("tree", at("link")).unwrap();
+    assert_eq!(copy(&format!("{path}/link {path}/into")).code, Some(0));
+    assert!(at("into/link").symlink_metadata().unwrap().is_symlink());
+    assert_nothing_hidden(&at("into"));
+}
+
+#[test]
+fn what_exists_is_replaced_kept_or_merged_with() {
+    let directory = TempDir::new();
+    let at = |name: &str| directory.join(name);
+    let path = directory.path().display();
+    for (name, text) in [("from/d/a", "new a"), ("from/d/b", "new b"), ("to/d/a", "old")] {
+        fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        fs::write(at(name), text).unwrap();
+    }
+    fs::write(at("to/d/theirs"), "stays").unwrap();
+    let held = File::open(at("to/d/a")).unwrap();
+    let ran = copy(&format!("{path}/from/. {path}/to --no-clobber"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(fs::read_to_string(at("to/d/a")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(at("to/d/b")).unwrap(), "new b");
+    // Newer at the target, of the same length: kept.
+    fs::write(at("to/d/b"), "NEW B").unwrap();
+    assert_eq!(copy(&format!("{path}/from/. {path}/to --update")).code, Some(0));
+    assert_eq!(fs::read_to_string(at("to/d/b")).unwrap(), "NEW B");
+    assert_eq!(copy(&format!("{path}/from/. {path}/to")).code, Some(0));
+    assert_eq!(fs::read_to_string(at("to/d/a")).unwrap(), "new a");
+    assert_eq!(fs::read_to_string(at("to/d/b")).unwrap(), "new b");
+    assert_eq!(fs::read_to_string(at("to/d/theirs")).unwrap(), "stays");
+    // Replaced by a rename: who has the old one open keeps it whole.
+    let mut old = [0; 3];
+    held.read_exact_at(&mut old, 0).unwrap();
+    assert_eq!(&old, b"old");
+    // A file where a directory is: named, and nothing of it is lost.
+    fs::remove_dir_all(at("from/d")).unwrap();
+    fs::write(at("from/d"), "a file").unwrap();
+    let ran = copy(&format!("{path}/from/. {path}/to"));
+    assert_eq!(ran.code, Some(1));
+    assert!(one_line(&ran.out).contains("it is a directory, and the source is not"), "{}", ran.out);
+    assert_eq!(fs::read_to_string(at("to/d/theirs")).unwrap(), "stays");
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_and_touches_nothing() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::create_dir_all(directory.join("tree/below")).unwrap();
+    fs::create_dir_all(directory.join("other/below")).unwrap();
+    fs::write(directory.join("file"), "x").unwrap();
+    symlink("tree/below", directory.join("way")).unwrap();
+    let before = described(directory.path());
+    for (words, why) in [
+        (format!("{path}/tree {path}/tree/below"), "is inside of it"),
+        (format!("{path}/tree {path}/tree/new"), "is inside of it"),
+        (format!("{path}/tree {path}/way"), "is inside of it"),
+        (format!("{path}/file {path}/file"), "the same file"),
+        (format!("{path}/file {path}"), "the same file"),
+        (format!("{path}/tree/below {path}/other/below {path}/tree"), "the same"),
+        (format!("{path}/absent {path}/new"), "no such file"),
+        (format!("{path}/file {path}/absent/new"), "no such file"),
+        (format!("{path}/file {path}/tree {path}/new"), "there are several sources"),
+        (format!("{path}/tree {path}/file"), "it is not a directory"),
+    ] {
+        let ran = copy(&words);
+        assert_eq!(ran.code, Some(2), "{words}: {} {}", ran.out, ran.err);
+        assert!(ran.err.contains(why), "{words}: {}", ran.err);
+        assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    }
+    assert_eq!(before, described(directory.path()));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_copied() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::create_dir_all(directory.join("tree/closed")).unwrap();
+    fs::write(directory.join("tree/file"), "x").unwrap();
+    // An entry that vanishes as soon as it is looked at: a link of /proc that leads nowhere.
+    let ran = copy(&format!("/proc/self/attr {path}/attributes"));
+    assert!([Some(0), Some(1)].contains(&ran.code), "{}", ran.err);
+    if !testkit::is_root() {
+        fs::set_permissions(directory.join("tree/closed"), fs::Permissions::from_mode(0)).unwrap();
+        let ran = copy(&format!("{path}/tree {path}/copy"));
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.out.contains("not copied"), "{}", ran.out);
+        assert_eq!(fs::read_to_string(directory.join("copy/file")).unwrap(), "x");
+    }
+}
+
+fn started(words: &str) -> Child {
+    let mut command = command(&format!("copy {words}"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// Whatever the moment, a file under a final name is whole, and the same command ends equal.
+#[test]
+fn after_a_kill_nothing_is_half_under_its_name_and_the_same_command_goes_on() {
+    let mount = match Mounted::ext4(400 << 20) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let at = |name: &str| mount.path().join(name);
+    let source = at("source");
+    make_tree(&source);
+    fs::write(source.join("large"), bytes(99, 60 * MIB)).unwrap();
+    let expected = described(&source);
+    let words = format!("{} {}", source.display(), at("copy").display());
+    let start = Instant::now();
+    assert_eq!(copy(&words).code, Some(0));
+    let whole = start.elapsed();
+    fs::remove_dir_all(at("copy")).unwrap();
+    let mut resumed = 0;
+    for round in 0..40_u32 {
+        let mut child = started(&words);
+        std::thread::sleep(whole * (round * 7 % 40) / 40);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if at("copy").exists() {
+            // The tree appears at once, so it is whole.
+            assert_eq!(expected, described(&at("copy")), "round {round}");
+            fs::remove_dir_all(at("copy")).unwrap();
+        }
+        if round % 4 == 3 {
+            let ran = copy(&format!("{words} --json"));
+            assert_eq!(ran.code, Some(0), "round {round}: {}", ran.err);
+            assert_eq!(expected, described(&at("copy")), "round {round}");
+            assert_nothing_hidden(mount.path());
+            let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+            resumed += json["result"]["done"]["resumed_files"].as_u64().unwrap();
+            fs::remove_dir_all(at("copy")).unwrap();
+        }
+    }
+    assert!(resumed > 0, "no run went on with what another had completed");
+}
+
+#[test]
+fn ctrl_c_ends_soon_says_so_and_the_same_command_goes_on() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::create_dir(directory.join("tree")).unwrap();
+    for at in 0..8 {
+        fs::write(directory.join(format!("tree/file{at}")), bytes(at, 4 * MIB)).unwrap();
+    }
+    let words = format!("{path}/tree {path}/copy --limit-rate 8m");
+    let mut line = command(&format!("copy {words}"));
+    let child = line.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let start = Instant::now();
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let ended = child.wait_with_output().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("the same command goes on"), "{said}");
+    assert!(!directory.join("copy").exists());
+    let ran = copy(&format!("{path}/tree {path}/copy --json"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(json["result"]["done"]["resumed_files"].as_u64() > Some(0), "{json}");
+    assert_equal(&directory.join("tree"), &directory.join("copy"));
+    assert_nothing_hidden(directory.path());
+}
+
+#[test]
+fn a_limited_rate_is_kept() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::write(directory.join("file"), bytes(5, 12 * MIB)).unwrap();
+    let start = Instant::now();
+    let ran = copy(&format!("{path}/file {path}/copy --limit-rate 8m"));
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    // 12 MiB at 8 MiB/s, of which a tenth of a second may start at once.
+    assert!(seconds > 1.3, "{seconds}");
+}
+
+#[test]
+fn few_descriptors_and_no_locked_memory_are_enough() {
+    let directory = TempDir::new();
+    make_tree(&directory.join("source"));
+    let mut deep = directory.join("source/deep");
+    for _ in 0..100 {
+        deep.push("below");
+        fs::create_dir(&deep).unwrap();
+        fs::write(deep.join("file"), "x").unwrap();
+    }
+    let path = directory.path().display();
+    let line = format!(
+        "ulimit -n 64; ulimit -l 0; exec {} copy {path}/source {path}/copy",
+        support::TERRACE
+    );
+    let ran = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_equal(&directory.join("source"), &directory.join("copy"));
+}
+
+/// What another user changes while root copies leads nowhere else.
+#[test]
+fn a_directory_that_becomes_a_link_leads_nowhere_else() {
+    let directory = TempDir::new();
+    let path = directory.path().to_owned();
+    fs::create_dir(path.join("outside")).unwrap();
+    fs::write(path.join("outside/secret"), "secret").unwrap();
+    fs::create_dir_all(path.join("tree/real")).unwrap();
+    for at in 0..200 {
+        fs::create_dir(path.join(format!("tree/d{at}"))).unwrap();
+        fs::write(path.join(format!("tree/d{at}/f")), "x").unwrap();
+    }
+    let (done, over) = std::sync::mpsc::channel::<()>();
+    let racing = path.clone();
+    let thread = std::thread::spawn(move || {
+        while over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            for at in 0..200 {
+                let (place, aside) =
+                    (racing.join(format!("tree/d{at}")), racing.join(format!("aside{at}")));
+                fs::rename(&place, &aside).unwrap();
+                symlink(racing.join("outside"), &place).unwrap();
+                fs::remove_file(&place).unwrap();
+                fs::rename(&aside, &place).unwrap();
+            }
+        }
+    });
+    for round in 0..5 {
+        let words = format!("{0}/tree {0}/copy{round}", path.display());
+        let ran = copy(&words);
+        assert!([Some(0), Some(1)].contains(&ran.code), "{}", ran.err);
+        let below = described(&path.join(format!("copy{round}")));
+        assert!(!below.keys().any(|name| name.contains("secret")), "{below:?}");
+    }
+    done.send(()).unwrap();
+    thread.join().unwrap();
+    assert_eq!(fs::read_to_string(path.join("outside/secret")).unwrap(), "secret");
+}
+
+#[test]
+fn a_dry_run_says_what_and_touches_nothing() {
+    let directory = TempDir::new();
+    make_tree(&directory.join("source"));
+    let before = described(directory.path());
+    let path = directory.path().display();
+    let ran = copy(&format!("{path}/source {path}/copy --dry-run"));
+    assert_eq!(ran.code, Some(0));
+    // 312 files, two of them under two names.
+    assert!(one_line(&ran.out).starts_with("would copy 314 files"), "{}", ran.out);
+    assert_eq!(before, described(directory.path()));
+}
+
+#[test]
+fn a_log_has_what_the_copy_counted() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::write(directory.join("file"), bytes(5, 8 * MIB)).unwrap();
+    let words = format!("{path}/file {path}/copy --limit-rate 8m --log {path}/log.trec");
+    assert_eq!(copy(&words).code, Some(0));
+    let ran = terrace(&format!("export {path}/log.trec --to csv"));
+    assert!(ran.out.lines().next().unwrap().contains("copy.durable_bytes"), "{}", ran.err);
+}
