@@ -9,8 +9,7 @@
 //! 4. When all is durable, the copy gets its name by one rename (`put`): a new tree at once, a file
 //!    that existed before is replaced.
 //!
-//! How bytes move is chosen for each file by [`engine`]. A file that cannot be copied is left out
-//! and named, and the rest is copied.
+//! How bytes move is chosen by [`engine`]. A file that cannot be copied is named.
 
 pub mod engine;
 mod large;
@@ -20,8 +19,6 @@ mod put;
 mod seal;
 mod small;
 pub mod staging;
-#[cfg(test)]
-mod tests;
 mod tree;
 mod verify;
 
@@ -255,11 +252,7 @@ fn finish(
 }
 
 /// Asks the caller until `is_done`, and stops all threads if it says so.
-fn wait_for(
-    shared: &CopyShared<'_>,
-    ask: &mut dyn FnMut() -> Control,
-    is_done: impl Fn() -> bool,
-) {
+fn wait_for(shared: &CopyShared<'_>, ask: &mut dyn FnMut() -> Control, is_done: impl Fn() -> bool) {
     let mut naps = 0;
     while !is_done() {
         if ask().is_stop() {

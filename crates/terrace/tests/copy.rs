@@ -1,11 +1,16 @@
 //! `terrace copy` on real trees: what is copied is equal, content and metadata; what is not whole
 //! has no name; an interrupted or killed copy goes on; bad input touches nothing.
 
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
 #[path = "support/mod.rs"]
 mod support;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -48,8 +53,7 @@ fn make_tree(top: &Path) {
     fs::hard_link(top.join("file8"), top.join("deep/second-large")).unwrap();
     symlink("../file1", top.join("deep/link")).unwrap();
     symlink("nowhere at all", top.join("dangling")).unwrap();
-    let odd = std::os::unix::ffi::OsStringExt::from_vec(b"odd \xff\n\x1b[31m name".to_vec());
-    let odd: std::ffi::OsString = odd;
+    let odd = OsString::from_vec(b"odd \xff\n\x1b[31m name".to_vec());
     fs::write(top.join(&odd), "odd").unwrap();
     fs::set_permissions(top.join("file1"), fs::Permissions::from_mode(0o4751)).unwrap();
     fs::set_permissions(top.join("deep/er"), fs::Permissions::from_mode(0o1750)).unwrap();
@@ -62,8 +66,7 @@ fn make_tree(top: &Path) {
     assert!(pipe.unwrap().success());
 }
 
-/// Everything below `top` that a copy keeps, by path. Which names are one inode is told by the
-/// first of them.
+/// Everything below `top` that a copy keeps, by path. Names of one inode have the first of them.
 fn described(top: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     let mut inodes = BTreeMap::new();
@@ -262,7 +265,8 @@ fn what_cannot_be_read_is_named_and_the_rest_is_copied() {
     let ran = copy(&format!("/proc/self/attr {path}/attributes"));
     assert!([Some(0), Some(1)].contains(&ran.code), "{}", ran.err);
     if !testkit::is_root() {
-        fs::set_permissions(directory.join("tree/closed"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(directory.join("tree/closed"), fs::Permissions::from_mode(0o0))
+            .unwrap();
         let ran = copy(&format!("{path}/tree {path}/copy"));
         assert_eq!(ran.code, Some(1));
         assert!(ran.out.contains("not copied"), "{}", ran.out);

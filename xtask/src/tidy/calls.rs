@@ -99,6 +99,7 @@ const SETTING_WRITES: CallRule = CallRule {
         ("crates/measure/src/pressure/group.rs", "fs::write", GROUP),
         ("crates/record/src/capture/group.rs", "fs::write", GROUP),
         ("crates/sys/src/directory.rs", "OFlags::RDWR", HELD),
+        ("crates/sys/src/directory/found.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/file/scratch.rs", ".write(true)", NAMELESS),
         ("crates/sys/src/helper.rs", "fs::write", GROUP),
         ("crates/sys/src/perf/holder.rs", "O_WRONLY", GROUP),

@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("measure", &["machine", "memops", "model", "sys", "transfer"]),
     ("memops", &["model"]),
     ("model", &[]),
-    ("place", &["machine", "model", "sys", "undo"]),
+    ("place", &["machine", "model", "sys", "transfer", "undo"]),
     ("record", &["machine", "model", "sys", "undo"]),
     ("sys", &["model"]),
     (

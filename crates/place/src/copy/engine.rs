@@ -1,5 +1,4 @@
-//! How the bytes of a file move: chosen for each file by what source, target and kernel can, in
-//! this order.
+//! How the bytes of a file move: chosen by what source, target and kernel can, in this order.
 //!
 //! | engine | for | does |
 //! |---|---|---|
@@ -91,10 +90,9 @@ impl Engines {
             CopyEngine::Reflink => &self.reflink,
             CopyEngine::Uring => &self.uring,
             CopyEngine::Uncached => &self.uncached,
-            CopyEngine::Paced
-            | CopyEngine::Plain
-            | CopyEngine::Cached
-            | CopyEngine::TwoThread => return,
+            CopyEngine::Paced | CopyEngine::Plain | CopyEngine::Cached | CopyEngine::TwoThread => {
+                return;
+            }
         };
         if switch.swap(false, Ordering::Relaxed)
             && let Ok(mut all) = self.refusals.lock()

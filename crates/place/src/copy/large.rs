@@ -1,4 +1,5 @@
 //! Files from 1 MiB on: over the ring, or by calls where the ring is refused, one after the other.
+//! A file is complete when its data is synced and it has its metadata, the times last.
 
 use super::engine::calls::{self, CallEnd};
 use super::engine::extents::DataExtents;
@@ -55,8 +56,7 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
         let aside = match queue.as_mut().filter(|_| shared.engines.may_use_ring()) {
             Some(queue) => {
                 let (first, is_over) = (Some(first), false);
-                let mut files =
-                    RingFiles { shared, jobs, first, aside: None, is_over, is_checked };
+                let mut files = RingFiles { shared, jobs, first, aside: None, is_over, is_checked };
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
                 shared.gauges.readers_waited_ns.add(summary.reader_waited_ns);
@@ -149,7 +149,12 @@ impl LargeFile {
         }
     }
 
-    fn copy_by_calls(mut self: Box<Self>, shared: &CopyShared<'_>, pace: &mut Pace, buffer: &mut [u8]) {
+    fn copy_by_calls(
+        mut self: Box<Self>,
+        shared: &CopyShared<'_>,
+        pace: &mut Pace,
+        buffer: &mut [u8],
+    ) {
         let Some((source, target)) = self.files.take() else { return };
         let method = shared.engines.method(self.bytes());
         shared.gauges.engine.set(method.engine().number());
@@ -160,7 +165,9 @@ impl LargeFile {
         let extents = DataExtents::of(&source, self.bytes(), self.job.stat.allocated_bytes, 4096);
         let extents = match extents {
             Ok(extents) => extents,
-            Err(error) => return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source)),
+            Err(error) => {
+                return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
+            }
         };
         let before = shared.gauges.written_bytes.get().unwrap_or(0);
         let files = (&source, &target);

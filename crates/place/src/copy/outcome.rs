@@ -1,4 +1,5 @@
-//! What a copy did: counted by all threads, and its report.
+//! What a copy did: counted by all threads, and its report. A file that was not copied is removed
+//! from the hidden tree here, so that nothing incomplete gets a name.
 
 use super::engine::Engines;
 use super::{CopyShared, FileJob};

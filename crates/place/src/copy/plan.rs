@@ -54,11 +54,8 @@ impl CopyPlan {
 /// `Usage` where it makes no sense: nothing there, a target inside of its source, one file under
 /// two names, two sources of one name.
 pub fn plan(request: &CopyRequest) -> Result<CopyPlan> {
-    let mut items = request
-        .sources
-        .iter()
-        .map(|source| item(source))
-        .collect::<Result<Vec<_>>>()?;
+    let mut items =
+        request.sources.iter().map(|source| item(source)).collect::<Result<Vec<_>>>()?;
     let target = &request.target;
     let found = match std::fs::metadata(target) {
         Ok(about) => Some(about.is_dir()),
@@ -155,7 +152,11 @@ fn check(items: &[CopyItem], into: &Directory, target: &Path) -> Result<()> {
             None => FileStat::of(into.file()).ok(),
         };
         if existing.is_some_and(|existing| existing.is_same_inode(&item.stat)) {
-            return Err(usage("copy", "source and target are the same file".to_owned(), &item.path));
+            return Err(usage(
+                "copy",
+                "source and target are the same file".to_owned(),
+                &item.path,
+            ));
         }
         if item.stat.kind == InodeKind::Directory && is_inside(into, &item.stat)? {
             let why = format!("the target {} is inside of it", target.display());
@@ -167,8 +168,8 @@ fn check(items: &[CopyItem], into: &Directory, target: &Path) -> Result<()> {
 
 /// Whether `directory` is the inode `above` or below it.
 fn is_inside(directory: &Directory, above: &FileStat) -> Result<bool> {
-    let path = directory.path().canonicalize();
-    let path = path.map_err(|error| usage("use", sys::plain_reason(&error), directory.path()))?;
+    let unknown = |error: std::io::Error| usage("use", sys::plain_reason(&error), directory.path());
+    let path = directory.path().canonicalize().map_err(unknown)?;
     for ancestor in path.ancestors() {
         let Ok(about) = std::fs::metadata(ancestor) else { continue };
         use std::os::unix::fs::MetadataExt;

@@ -59,7 +59,8 @@ fn dress_tree(
         None => staging.tree().duplicate()?,
     };
     let one_file_system = shared.request.one_file_system;
-    let mut walk = TreeWalk::below(source, WalkLimits { one_file_system, ..WalkLimits::default() })?;
+    let mut walk =
+        TreeWalk::below(source, WalkLimits { one_file_system, ..WalkLimits::default() })?;
     let mut stack = DirectoryStack::new(target, MOST_OPEN_DIRECTORIES);
     // Levels of the source that the copy does not have.
     let mut missing = 0;
@@ -69,8 +70,8 @@ fn dress_tree(
         }
         match event {
             WalkEvent::Enter(directory) if directory.depth > 0 => {
-                let name = directory.directory.and_then(|held| held.path().file_name());
-                let name = name.map(OsStr::to_owned).unwrap_or_default();
+                let held = directory.directory.and_then(|held| held.path().file_name());
+                let name = held.map(OsStr::to_owned).unwrap_or_default();
                 if missing > 0 || stack.enter(&name).is_err() {
                     missing += 1;
                 }

@@ -128,7 +128,11 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, job: FileJob, buffer: &mu
             }
             Ok(None) => {}
             Err(error) => {
-                answer = Err(format!("cannot {}: {}", error.operation, sys::plain_reason(&error.source)));
+                answer = Err(format!(
+                    "cannot {}: {}",
+                    error.operation,
+                    sys::plain_reason(&error.source)
+                ));
                 break;
             }
         }

@@ -21,7 +21,7 @@ use sys::lock::{self, LockMode};
 pub const PREFIX: &str = ".terrace-copy.";
 const TREE: &str = "tree";
 const LINKS: &str = "links";
-/// Nobody else sees a copy that is not complete.
+/// A copy that is not complete is seen by its owner only.
 const OWNER_ONLY: u32 = 0o700;
 
 /// The staging directory of a copy, locked.
@@ -116,9 +116,8 @@ impl Staging {
     /// Staging directories of other commands in the same directory.
     pub(super) fn others(&self) -> Vec<PathBuf> {
         let names = self.into.names().unwrap_or_default();
-        let is_other = |name: &OsString| {
-            name.as_bytes().starts_with(PREFIX.as_bytes()) && *name != self.name
-        };
+        let is_other =
+            |name: &OsString| name.as_bytes().starts_with(PREFIX.as_bytes()) && *name != self.name;
         names.into_iter().filter(is_other).map(|name| self.into.path().join(name)).collect()
     }
 }

@@ -9,7 +9,9 @@ use super::plan::{CopyItem, CopyPlan};
 use super::staging::Staging;
 use super::{CopyShared, DirectoryPair, Existing, FileJob, LARGE_FROM_BYTES, Queues};
 use crate::metadata::create_like;
-use crate::tree::{MOST_OPEN_DIRECTORIES, TreeDirectory, TreeEntry, TreeWalk, WalkEvent, WalkLimits};
+use crate::tree::{
+    MOST_OPEN_DIRECTORIES, TreeDirectory, TreeEntry, TreeWalk, WalkEvent, WalkLimits,
+};
 use crate::{Result, metadata::FileMetadata};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -145,8 +147,8 @@ impl CopyWalk<'_, '_> {
         if directory.depth == 0 {
             return true;
         }
-        let name = directory.directory.and_then(|held| held.path().file_name());
-        let name = name.map(OsStr::to_owned).unwrap_or_default();
+        let held = directory.directory.and_then(|held| held.path().file_name());
+        let name = held.map(OsStr::to_owned).unwrap_or_default();
         let exists = state.missing == 0
             && state.existing.as_mut().is_some_and(|existing| existing.enter(&name).is_ok());
         state.missing += usize::from(!exists);

@@ -137,7 +137,10 @@ mod tests {
         let mib = BUFFER_BYTES as u64;
         let one = sums(&[(block(1), 0), (block(2), 8192), (block(3), mib)]);
         assert_eq!(one, sums(&[(block(3), mib), (block(2), 8192), (block(1), 0)]));
-        assert_eq!(one, sums(&[(block(1), 0), (block(0), 4096), (block(2), 8192), (block(3), mib)]));
+        assert_eq!(
+            one,
+            sums(&[(block(1), 0), (block(0), 4096), (block(2), 8192), (block(3), mib)])
+        );
         assert_ne!(one, sums(&[(block(1), 4096), (block(2), 8192), (block(3), mib)]));
         assert_ne!(one, sums(&[(block(1), 0), (block(2), 8192), (vec![3; 4095], mib)]));
     }

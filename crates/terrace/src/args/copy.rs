@@ -1,4 +1,5 @@
-//! The arguments of `terrace copy`: what, where to, and by which engine.
+//! The arguments of `terrace copy`: what, where to, and by which engine. Whether that makes sense
+//! is found out by `place::copy::plan`.
 
 use super::choice;
 use super::shared::FormArgs;

@@ -1,4 +1,5 @@
-//! What `copy` says: one line while it works, and the receipt. Pure.
+//! What `copy` says: one line while it works, and the receipt, which begins with what is on the
+//! device. Pure.
 
 use super::clean::escaped;
 use super::figure;
@@ -119,7 +120,12 @@ impl CopyPage {
         out.notes(engines);
         out.notes(done.refusals.iter().map(|why| format!("not used: {}", escaped(why))));
         out.notes(done.losses.iter().map(|loss| {
-            format!("without {} of the source: {}, {}", loss.what, entries(loss.entries), loss.reason)
+            format!(
+                "without {} of the source: {}, {}",
+                loss.what,
+                entries(loss.entries),
+                loss.reason
+            )
         }));
         for failure in done.failures.iter().take(SHOWN_FAILURES) {
             let path = escaped(&failure.path.display().to_string()).into_owned();

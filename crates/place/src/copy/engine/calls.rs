@@ -236,7 +236,8 @@ impl Windows {
         }
         for range in self.brought.drain(..) {
             // A hint; what stays is seen in the receipt.
-            let _ = file::advise(source, range.start, range.end - range.start, CacheAdvice::DontNeed);
+            let _ =
+                file::advise(source, range.start, range.end - range.start, CacheAdvice::DontNeed);
         }
         Ok(())
     }

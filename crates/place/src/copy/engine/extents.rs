@@ -1,4 +1,5 @@
-//! The ranges of a file that hold data, one after the other: holes are not copied.
+//! The ranges of a file that hold data, one after the other: holes are not copied. Ranges begin and
+//! end at whole blocks, except at the end of the file, so that they can be read past the cache.
 
 use std::fs::File;
 use sys::file::next_data;

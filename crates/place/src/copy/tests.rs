@@ -1,1 +1,0 @@
-//! Whole copies of real trees.
