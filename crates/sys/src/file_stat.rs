@@ -83,6 +83,15 @@ impl FileStat {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
+    /// Whether both describe the same file: FAT numbers inodes anew whenever it reads them, so one
+    /// of the same length that was not touched in between counts as well.
+    #[must_use]
+    pub fn is_same_file(&self, other: &Self) -> bool {
+        let is_untouched = (self.kind, self.bytes, self.modified, self.changed)
+            == (other.kind, other.bytes, other.modified, other.changed);
+        self.is_same_inode(other) || (self.device == other.device && is_untouched)
+    }
+
     /// How it is made anew, if it is a pipe, a socket or a device.
     #[must_use]
     pub fn special(&self) -> Option<SpecialFile> {

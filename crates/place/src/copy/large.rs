@@ -87,7 +87,7 @@ impl LargeFile {
     pub(super) fn open(shared: &CopyShared<'_>, job: FileJob) -> Option<Box<Self>> {
         let opened = job.pair.source.open_regular(&job.name).and_then(|source| {
             let now = FileStat::of(&source)?;
-            if !now.is_same_inode(&job.stat) {
+            if !now.is_same_file(&job.stat) {
                 let source = std::io::Error::other("it was replaced meanwhile");
                 return Err(sys::Error::new("open", source));
             }

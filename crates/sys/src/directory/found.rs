@@ -36,7 +36,7 @@ impl Directory {
             opened => opened?,
         };
         let now = FileStat::of(&opened)?;
-        if now.kind == InodeKind::File && now.is_same_inode(stat) {
+        if now.kind == InodeKind::File && now.is_same_file(stat) {
             return Ok(opened);
         }
         let source = io::Error::from_raw_os_error(libc::ESTALE);
