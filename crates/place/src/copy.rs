@@ -240,6 +240,7 @@ fn finish(
             if shared.request.verify && !shared.is_stopped() {
                 verify::read_back(shared, staging)?;
             }
+            staging.remove_links()?;
             staging.make_durable()?;
             if !shared.is_stopped() {
                 put::put_in_place(shared, plan, staging)?;

@@ -100,6 +100,11 @@ impl Staging {
         &self.links
     }
 
+    /// Removes the further names of inodes, so that they have only those of the copy.
+    pub(super) fn remove_links(&self) -> Result<()> {
+        empty(&self.links)
+    }
+
     /// Waits until everything in the file system is on its device.
     pub(super) fn make_durable(&self) -> Result<()> {
         Ok(sys::file::sync_file_system(self.directory.file())?)
