@@ -11,6 +11,7 @@
 //!
 //! How bytes move is chosen by [`engine`]. A file that cannot be copied is named.
 
+mod check;
 pub mod engine;
 mod large;
 mod outcome;
@@ -22,11 +23,13 @@ pub mod staging;
 mod tree;
 mod verify;
 
+pub use check::unfit;
 pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
 pub use plan::{CopyPlan, plan};
 pub use tree::{CopyCount, count};
 
 use crate::{Error, ErrorKind, Result};
+use check::Fit;
 use engine::Engines;
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use model::progress::Control;
@@ -85,12 +88,15 @@ pub struct CopyRequest {
     pub limit_rate: Option<u64>,
     /// What an earlier run left is not used.
     pub restart: bool,
+    /// What the target cannot hold is left out; else nothing is copied.
+    pub skip_unfit: bool,
 }
 
 /// What all threads of a copy share.
 pub(crate) struct CopyShared<'a> {
     request: &'a CopyRequest,
     gauges: &'a CopyGauges,
+    fit: Fit,
     engines: Engines,
     outcome: Outcome,
     /// Nothing new is started.
@@ -160,11 +166,16 @@ pub fn carry_out(
     ask: &mut dyn FnMut() -> Control,
 ) -> Result<CopyReport> {
     let started = Instant::now();
+    let found = unfit(request, &plan, ask)?;
+    if !found.is_empty() && !request.skip_unfit {
+        return Err(check::refuse(&found, &plan));
+    }
     let staging = Staging::open(&plan, request.restart)?;
     let engines = Engines::choose(request, &plan);
     let shared = CopyShared {
         request,
         gauges,
+        fit: Fit::of(&plan)?,
         engines,
         outcome: Outcome::new(staging.is_resumed()),
         stop: AtomicBool::new(false),

@@ -78,8 +78,25 @@ pub trait FileCopier {
     /// Bytes of a piece are written.
     fn written(&mut self, _tag: &mut Self::Tag, _bytes: u64) {}
 
+    /// What is in flight now, and how long one side waited since this was called before. Called
+    /// whenever requests have ended.
+    fn in_flight(&mut self, _now: &InFlight) {}
+
     /// A file is complete and durable, or ended before; the handles come back.
     fn ended(&mut self, file: FileCopy<Self::Tag>, end: FileEnd);
+}
+
+/// The requests of a run at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InFlight {
+    /// Reads.
+    pub reads: usize,
+    /// Writes and syncs.
+    pub writes: usize,
+    /// Nanoseconds in which nothing was being read, since the last call.
+    pub reader_waited_ns: u64,
+    /// Nanoseconds in which nothing was being written, since the last call.
+    pub writer_waited_ns: u64,
 }
 
 /// How the copy of a file ended.
@@ -216,11 +233,16 @@ impl<C: FileCopier> FilesRun<'_, C> {
         let now = now_ns();
         let passed = now.saturating_sub(self.counted_at);
         self.counted_at = now;
+        let mut state =
+            InFlight { reads: self.reads, writes: self.writes, ..InFlight::default() };
         match (self.reads, self.writes) {
-            (0, 1..) => self.summary.reader_waited_ns += passed,
-            (1.., 0) => self.summary.writer_waited_ns += passed,
+            (0, 1..) => state.reader_waited_ns = passed,
+            (1.., 0) => state.writer_waited_ns = passed,
             _ => {}
         }
+        self.summary.reader_waited_ns += state.reader_waited_ns;
+        self.summary.writer_waited_ns += state.writer_waited_ns;
+        self.copier.in_flight(&state);
     }
 
     fn start_pieces(&mut self) {

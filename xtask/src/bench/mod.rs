@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod aa;
+mod copy;
 mod coverage;
 mod days;
 mod directory;
@@ -142,6 +143,16 @@ const SUITES: &[Suite] = &[
         alternations: LONG_ALTERNATIONS,
         options: &[("alternations", "N"), ("pace", "full|quick")],
         run: warm::run,
+    },
+    Suite {
+        name: "copy",
+        title: "copy",
+        what: "files copied until they are durable, against cp, rsync and xcp",
+        peers: &["terrace", "cp", "rsync", "xcp"],
+        parts: &["large", "small"],
+        alternations: ALTERNATIONS,
+        options: &[("alternations", "N"), ("path", "DIR")],
+        run: |session| session.run(copy::PARTS),
     },
     Suite {
         name: "remedies",

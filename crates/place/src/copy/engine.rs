@@ -16,7 +16,7 @@ pub(super) mod extents;
 mod ring;
 
 use super::plan::CopyPlan;
-use super::{CopyRequest, CopyShared};
+use super::CopyRequest;
 use calls::CallMethod;
 use model::copy_gauges::CopyEngine;
 use std::fs::File;
@@ -165,9 +165,7 @@ pub(super) fn is_cached(source: &File, stat: &FileStat) -> bool {
         || cached.cached_bytes() as f64 >= stat.bytes.max(1) as f64 * CACHED_SHARE
 }
 
-/// Whether the file was changed since it was examined.
-pub(super) fn is_changed(shared: &CopyShared<'_>, source: &File, before: &FileStat) -> bool {
-    let _ = shared;
-    FileStat::of(source)
-        .is_ok_and(|now| now.bytes != before.bytes || now.modified != before.modified)
+/// Whether the content was changed between two looks at the file.
+pub(super) fn is_changed(now: &FileStat, before: &FileStat) -> bool {
+    now.bytes != before.bytes || now.modified != before.modified
 }

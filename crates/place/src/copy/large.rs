@@ -59,8 +59,8 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
                 let mut files = RingFiles { shared, jobs, first, aside: None, is_over, is_checked };
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
-                shared.gauges.readers_waited_ns.add(summary.reader_waited_ns);
-                shared.gauges.writers_waited_ns.add(summary.writer_waited_ns);
+                shared.gauges.read_depth.set(0);
+                shared.gauges.write_depth.set(0);
                 is_checked = files.is_checked;
                 if summary.is_broken {
                     shared.engines.refuse(CopyEngine::Uring, "the ring failed");
@@ -229,16 +229,17 @@ impl LargeFile {
         target: &File,
         engine: CopyEngine,
     ) {
-        if is_changed(shared, source, &self.job.stat) {
-            return self.changed(shared, "it was changed while it was read");
-        }
         let dressed = FileMetadata::of(source).and_then(|metadata| {
+            if is_changed(&metadata.stat, &self.job.stat) {
+                return Ok(None);
+            }
             let mut losses = metadata.apply(target)?;
             losses.extend(metadata.seal(target)?);
-            Ok(losses)
+            Ok(Some(losses))
         });
         let losses = match dressed {
-            Ok(losses) => losses,
+            Ok(Some(losses)) => losses,
+            Ok(None) => return self.changed(shared, "it was changed while it was read"),
             Err(error) => {
                 return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
             }

@@ -50,7 +50,13 @@ pub(super) fn serve(
 
 fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
     let SmallFile { job, metadata, engine } = small;
-    let sealed = job.pair.target.open_regular(&job.target_name).and_then(|target| {
+    let (directory, name) = (&job.pair.target, &job.target_name);
+    let opened = match directory.open_beneath_private(name) {
+        // By its permissions its owner may not read it.
+        Err(error) if error.kind == sys::ErrorKind::Denied => directory.hold(name),
+        opened => opened,
+    };
+    let sealed = opened.and_then(|target| {
         if !shared.request.keep_cached && job.stat.bytes > 0 {
             // A hint; what stays is seen in the receipt.
             let _ = file::advise(&target, 0, 0, CacheAdvice::DontNeed);

@@ -183,10 +183,10 @@ fn copy_data(
     }
     shared.gauges.read_bytes.add(bytes as u64);
     shared.gauges.written_bytes.add(bytes as u64);
-    if is_changed(shared, &source, &job.stat) {
+    let metadata = FileMetadata::of(&source)?;
+    if is_changed(&metadata.stat, &job.stat) {
         return Ok(None);
     }
-    let metadata = FileMetadata::of(&source)?;
     let losses = metadata.apply(&target)?;
     shared.outcome.losses(&losses);
     Ok(Some((metadata, engine)))

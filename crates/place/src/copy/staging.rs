@@ -80,6 +80,13 @@ impl Staging {
         })
     }
 
+    /// Whether an earlier run of the same command left its part.
+    pub(super) fn is_there(plan: &CopyPlan) -> bool {
+        let mut name = OsString::from(PREFIX);
+        name.push(key(plan));
+        plan.into.stat(&name).is_ok()
+    }
+
     /// Where it is, for messages.
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().to_owned()

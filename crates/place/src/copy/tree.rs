@@ -7,7 +7,8 @@
 
 use super::plan::{CopyItem, CopyPlan};
 use super::staging::Staging;
-use super::{CopyShared, DirectoryPair, Existing, FileJob, LARGE_FROM_BYTES, Queues};
+use super::{CopyShared, DirectoryPair, Existing, FileJob, LARGE_FROM_BYTES, Queues, check};
+use crate::fit::{MisfitEffect, NameCollisions};
 use crate::metadata::create_like;
 use crate::tree::{
     MOST_OPEN_DIRECTORIES, TreeDirectory, TreeEntry, TreeWalk, WalkEvent, WalkLimits,
@@ -96,7 +97,10 @@ impl CopyWalk<'_, '_> {
     ) -> Result<()> {
         let pair = self.pair(&item.parent, self.staging.tree())?;
         let entry = TreeEntry { directory: &item.parent, name, stat: &item.stat };
-        self.entry(&entry, &pair, target_name, Some(&plan.into));
+        let at_target = TreeEntry { name: target_name, ..entry };
+        if self.fits(&at_target, None) {
+            self.entry(&entry, &pair, target_name, Some(&plan.into));
+        }
         Ok(())
     }
 
@@ -119,6 +123,7 @@ impl CopyWalk<'_, '_> {
             missing: 0,
             pair: None,
             is_unusable: false,
+            names: Vec::new(),
         };
         loop {
             if self.shared.is_stopped() {
@@ -129,6 +134,9 @@ impl CopyWalk<'_, '_> {
             match event {
                 WalkEvent::Enter(directory) => is_skipped = !self.enter(&mut state, &directory),
                 WalkEvent::Leave(directory) => self.leave(&mut state, &directory),
+                WalkEvent::Entry(entry) if !self.fits(&entry, state.names.last_mut()) => {
+                    is_skipped = entry.stat.kind == InodeKind::Directory;
+                }
                 WalkEvent::Entry(entry) if entry.stat.kind == InodeKind::Directory => {}
                 WalkEvent::Entry(entry) => self.tree_entry(&mut state, &entry),
                 WalkEvent::OtherFileSystem(entry) => self.mount_point(&state, &entry),
@@ -143,6 +151,7 @@ impl CopyWalk<'_, '_> {
     /// Makes the copy of a directory and enters it; whether that worked.
     fn enter(&self, state: &mut TreeState, directory: &TreeDirectory<'_>) -> bool {
         state.pair = None;
+        state.names.push(NameCollisions::default());
         self.shared.outcome.directory_done();
         if directory.depth == 0 {
             return true;
@@ -171,6 +180,7 @@ impl CopyWalk<'_, '_> {
 
     fn leave(&self, state: &mut TreeState, directory: &TreeDirectory<'_>) {
         state.pair = None;
+        state.names.pop();
         if directory.depth == 0 {
             return;
         }
@@ -188,6 +198,20 @@ impl CopyWalk<'_, '_> {
         if let Err(error) = state.target.leave() {
             self.shared.refused(state.target_path(), &error);
         }
+    }
+
+    /// Whether the target holds the entry; one that does not fit is named, one of a kind that it
+    /// does not have too.
+    fn fits(&self, entry: &TreeEntry<'_>, names: Option<&mut NameCollisions>) -> bool {
+        let fit = &self.shared.fit;
+        let mut fault = fit.fault(entry);
+        if fit.folds_case() && fault.is_none() {
+            let collision = names.and_then(|names| check::collision(names, entry, fit));
+            fault = collision.map(|why| (MisfitEffect::Refused, why));
+        }
+        let Some((_, why)) = fault else { return true };
+        self.shared.outcome.failed_at(entry.path(), &why);
+        false
     }
 
     fn tree_entry(&self, state: &mut TreeState, entry: &TreeEntry<'_>) {
@@ -287,7 +311,7 @@ impl CopyWalk<'_, '_> {
         let of_earlier_run =
             if shared.outcome.is_resumed() { pair.target.stat(target_name).ok() } else { None };
         let is_sealed = of_earlier_run.is_some_and(|found| is_sealed(&found, entry.stat));
-        let has_names = entry.stat.links > 1;
+        let has_names = check::has_hard_links(&shared.fit, entry.stat);
         if has_names && self.is_linked(entry, pair, target_name, is_sealed)? {
             return Ok(());
         }
@@ -375,6 +399,8 @@ struct TreeState {
     pair: Option<Arc<DirectoryPair>>,
     /// Whether the current directory could not be made.
     is_unusable: bool,
+    /// The names in each directory of the way, where case is folded.
+    names: Vec<NameCollisions>,
 }
 
 impl TreeState {

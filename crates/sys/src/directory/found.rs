@@ -43,6 +43,20 @@ impl Directory {
         Err(Error::new("open", source).at(self.path.join(name)))
     }
 
+    /// Opens a regular file for reading by few calls: only below a directory that this user alone
+    /// can change, where nothing else has its name.
+    ///
+    /// # Errors
+    /// `Invalid` for what is not a regular file; `Denied`, `NotFound`.
+    pub fn open_beneath_private(&self, name: &OsStr) -> Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = self.open_beneath("open", name, flags, 0)?;
+        if FileStat::of(&file)?.kind == InodeKind::File {
+            return Ok(file);
+        }
+        Err(Error::invalid("open", "it is not a regular file").at(self.path.join(name)))
+    }
+
     /// Opens a regular file of this user for reading and writing, whatever other names it has: only
     /// below a directory that this user alone can change.
     ///

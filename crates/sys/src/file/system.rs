@@ -19,6 +19,10 @@ pub struct FileSystem {
     pub free_bytes: u64,
     /// How many inodes an ordinary user can still make; `None` where they are not counted.
     pub free_inodes: Option<u64>,
+    /// What is in use, in bytes; `None` where it is not counted.
+    pub used_bytes: Option<u64>,
+    /// How many inodes are in use; `None` where they are not counted.
+    pub used_inodes: Option<u64>,
     /// The size of its blocks, in bytes.
     pub block_bytes: u64,
     /// Whether its files live in memory only (tmpfs, ramfs, hugetlbfs).
@@ -88,6 +92,9 @@ pub fn file_system(file: &File) -> Result<FileSystem> {
         free_bytes: stat.f_bavail.saturating_mul(block_bytes),
         // FAT and btrfs make them as they are needed, and report none at all.
         free_inodes: (stat.f_files > 0).then_some(stat.f_ffree),
+        used_bytes: (stat.f_blocks > 0)
+            .then(|| stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(block_bytes)),
+        used_inodes: (stat.f_files > 0).then(|| stat.f_files.saturating_sub(stat.f_ffree)),
         block_bytes,
         in_ram: home == Home::Ram,
         network: home == Home::Network,

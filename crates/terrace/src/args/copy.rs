@@ -44,6 +44,10 @@ pub struct CopyArgs {
     #[arg(long)]
     pub restart: bool,
 
+    /// Leave out what the target cannot hold: names, files of 4 GiB on FAT; else nothing is copied
+    #[arg(long)]
+    pub skip_unfit: bool,
+
     /// Use only this engine, for experiments; by default the best one for each file
     #[arg(long, value_name = "ENGINE", value_parser = choice::COPY_ENGINES)]
     pub engine: Option<CopyEngine>,

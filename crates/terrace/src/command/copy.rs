@@ -9,6 +9,7 @@ use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::copy::{CopyPage, progress_text};
+use explain::transfer::TransferMeter;
 use machine::Root;
 use model::progress::Control;
 use place::copy::{self, CopyRequest, Existing};
@@ -28,29 +29,41 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
     let form = FormArgs { record: None, ..args.form.clone() };
     Delivery::of(&form, color)?.carry_out(&root, |activity| {
         if args.dry_run {
-            let counted = copy::count(&request, &plan, &mut || stop_if_interrupted())?;
-            return Ok::<_, Error>(CopyPage::planned(&plan, counted));
+            let counted = copy::count(&request, &plan, &mut stop_if_interrupted)?;
+            let unfit = copy::unfit(&request, &plan, &mut stop_if_interrupted)?;
+            return Ok::<_, Error>(CopyPage::planned(&plan, counted, unfit));
         }
         let gauges = Arc::default();
         let recording = record_options::start_copy_log(log, &gauges)?;
         let targets = plan.target_paths();
         let started = Instant::now();
         let mut shown = None;
+        // Whether source and target are one device is not known of what is below the sources.
+        let mut meter = TransferMeter::new(0, false);
+        let mut verdict = None;
         let copied = copy::carry_out(&request, plan, &gauges, &mut || {
             if let Some(recording) = &recording {
                 recording.progress(gauges.durable_bytes.get().unwrap_or(0), "bytes");
             }
-            let text = progress_text(&gauges, started.elapsed());
+            let elapsed = started.elapsed();
+            meter.take(elapsed.as_nanos() as u64, &gauges);
+            let now = meter.verdict();
+            let text = progress_text(&gauges, elapsed, &now);
+            verdict = Some(now);
             if shown.as_ref() != Some(&text) {
                 activity.display(&text);
                 shown = Some(text);
             }
             stop_if_interrupted()
         });
+        if let Some(recording) = &recording {
+            recording.progress(gauges.durable_bytes.get().unwrap_or(0), "bytes");
+            recording.mark("done");
+        }
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
         let copied = copied?;
         recorded?;
-        Ok(CopyPage::done(copied, targets))
+        Ok(CopyPage::done(copied, targets, verdict))
     })
 }
 
@@ -77,5 +90,6 @@ fn request(args: &CopyArgs) -> Result<CopyRequest> {
         keep_cached: args.keep_cached,
         limit_rate: args.limit_rate.map(|rate| rate.0),
         restart: args.restart,
+        skip_unfit: args.skip_unfit,
     })
 }

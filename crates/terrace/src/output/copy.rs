@@ -6,8 +6,9 @@ use super::figure;
 use super::prose::{PageText, count, shell_word};
 use super::report::Report;
 use model::Bytes;
+use explain::transfer::{TransferLimit, TransferVerdict};
 use model::copy_gauges::CopyGauges;
-use place::copy::{CopyCount, CopyPlan, CopyReport};
+use place::copy::{CopyCount, CopyFailure, CopyPlan, CopyReport};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,20 +24,33 @@ pub struct CopyPage {
     /// What would be copied, of a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<CopyCount>,
+    /// What the target cannot hold, of a dry run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfit: Vec<CopyFailure>,
     /// What was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<CopyReport>,
+    /// What limited the copy in its last seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<String>,
 }
 
 impl CopyPage {
     /// Of a dry run.
-    pub fn planned(plan: &CopyPlan, planned: CopyCount) -> Self {
-        Self { targets: plan.target_paths(), planned: Some(planned), done: None }
+    pub fn planned(plan: &CopyPlan, planned: CopyCount, unfit: Vec<CopyFailure>) -> Self {
+        let targets = plan.target_paths();
+        Self { targets, planned: Some(planned), unfit, done: None, limit: None }
     }
 
     /// Of a copy.
-    pub fn done(done: CopyReport, targets: Vec<PathBuf>) -> Self {
-        Self { targets, planned: None, done: Some(done) }
+    pub fn done(
+        done: CopyReport,
+        targets: Vec<PathBuf>,
+        verdict: Option<TransferVerdict>,
+    ) -> Self {
+        let known = verdict.filter(|verdict| verdict.limit != TransferLimit::Unproven);
+        let limit = known.map(|verdict| verdict.sentence);
+        Self { targets, planned: None, unfit: Vec::new(), done: Some(done), limit }
     }
 
     fn target_words(&self) -> String {
@@ -62,6 +76,14 @@ impl Report for CopyPage {
                 count(planned.directories),
                 count(planned.other_entries),
             ));
+        }
+        out.notes(self.unfit.iter().take(SHOWN_FAILURES).map(|found| {
+            let path = escaped(&found.path.display().to_string()).into_owned();
+            format!("does not fit: {path}: {}", escaped(&found.reason))
+        }));
+        let hidden = self.unfit.len().saturating_sub(SHOWN_FAILURES);
+        if hidden > 0 {
+            out.note(&format!("does not fit: {hidden} more; --json names up to 1,000"));
         }
         if let Some(done) = &self.done {
             self.receipt(done, out);
@@ -113,6 +135,7 @@ impl CopyPage {
                 Bytes(done.verified_bytes)
             ));
         }
+        out.notes(self.limit.as_ref());
         out.notes(cache_words(done));
         let engines = done.engines.iter().map(|used| {
             format!("{}: {} with {}", used.engine, files(used.files), Bytes(used.bytes))
@@ -162,7 +185,7 @@ fn cache_words(done: &CopyReport) -> Vec<String> {
 }
 
 /// What the line of progress says: percent on the device, and what is under way.
-pub fn progress_text(gauges: &CopyGauges, elapsed: Duration) -> String {
+pub fn progress_text(gauges: &CopyGauges, elapsed: Duration, verdict: &TransferVerdict) -> String {
     let of = |gauge: &model::gauge::Gauge| gauge.get().unwrap_or(0);
     let (written, durable) = (of(&gauges.written_bytes), of(&gauges.durable_bytes));
     let rate = figure::precise_rate(durable as f64 / elapsed.as_secs_f64().max(1e-3));
@@ -174,7 +197,11 @@ pub fn progress_text(gauges: &CopyGauges, elapsed: Duration) -> String {
         }
         None => format!("{} on the device", Bytes(durable)),
     };
-    format!("{amount}, {under_way} under way, {rate}; it gets its name at the end")
+    let limit = match verdict.limit {
+        TransferLimit::Unproven => "it gets its name at the end",
+        _ => &verdict.sentence,
+    };
+    format!("{amount}, {under_way} under way, {rate}; {limit}")
 }
 
 fn files(number: u64) -> String {

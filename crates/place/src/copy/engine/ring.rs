@@ -5,7 +5,7 @@
 
 use super::extents::DataExtents;
 use super::{Engines, is_cached};
-use crate::copy::large::LargeFile;
+use crate::copy::large::{BUFFER_BYTES, LargeFile};
 use crate::copy::{CopyShared, FileJob, verify};
 use model::copy_gauges::CopyEngine;
 use model::device::Alignment;
@@ -13,7 +13,7 @@ use model::progress::Control;
 use std::fs::File;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use sys::{cachestat, file};
-use transfer::files_copy::{FileCopier, FileCopy, FileEnd};
+use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
 
 /// What direct requests are aligned to where the kernel does not say.
 const USUAL_ALIGNMENT: u32 = 4096;
@@ -78,6 +78,16 @@ impl FileCopier for RingFiles<'_, '_> {
     fn written(&mut self, tag: &mut Self::Tag, bytes: u64) {
         self.shared.gauges.written_bytes.add(bytes);
         tag.written += bytes;
+    }
+
+    fn in_flight(&mut self, now: &InFlight) {
+        let gauges = self.shared.gauges;
+        gauges.read_depth.set(now.reads as u64);
+        gauges.write_depth.set(now.writes as u64);
+        gauges.reads_in_flight_bytes.set((now.reads * BUFFER_BYTES) as u64);
+        gauges.writes_in_flight_bytes.set((now.writes * BUFFER_BYTES) as u64);
+        gauges.readers_waited_ns.add(now.reader_waited_ns);
+        gauges.writers_waited_ns.add(now.writer_waited_ns);
     }
 
     fn ended(&mut self, file: FileCopy<Self::Tag>, end: FileEnd) {
