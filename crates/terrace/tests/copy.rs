@@ -204,11 +204,14 @@ fn what_exists_is_replaced_kept_or_merged_with() {
         fs::write(at(name), text).unwrap();
     }
     fs::write(at("to/d/theirs"), "stays").unwrap();
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::open(at("from/d")).unwrap().set_modified(old).unwrap();
     let held = File::open(at("to/d/a")).unwrap();
     let ran = copy(&format!("{path}/from/. {path}/to --no-clobber"));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     assert_eq!(fs::read_to_string(at("to/d/a")).unwrap(), "old");
     assert_eq!(fs::read_to_string(at("to/d/b")).unwrap(), "new b");
+    assert_eq!(at("to/d").metadata().unwrap().modified().unwrap(), old);
     // Newer at the target, of the same length: kept.
     fs::write(at("to/d/b"), "NEW B").unwrap();
     assert_eq!(copy(&format!("{path}/from/. {path}/to --update")).code, Some(0));

@@ -144,9 +144,10 @@ fn a_target_that_fails_at_any_request_leaves_nothing_incomplete() {
 #[test]
 fn a_disk_that_lies_about_its_size_fails_the_verification() {
     let source = TempDir::new();
-    fs::write(source.join("large"), bytes(9, 40 * MIB)).unwrap();
-    let plan = FaultPlan::new().true_size(16 << 20, Beyond::Dropped);
-    let disk = match FaultyDisk::new(96 << 20, plan) {
+    fs::write(source.join("large"), bytes(9, 112 * MIB)).unwrap();
+    // What ext4 itself needs is below the true end.
+    let plan = FaultPlan::new().true_size(100 << 20, Beyond::Dropped);
+    let disk = match FaultyDisk::new(128 << 20, plan) {
         Ok(disk) => disk,
         Err(need) => return testkit::skip(need),
     };
@@ -201,11 +202,7 @@ fn an_unplugged_target_ends_the_copy_with_a_line() {
         Err(need) => return testkit::skip(need),
     };
     let to = mount.path().join("copy");
-    let words = format!(
-        "copy {} {} --limit-rate 8m",
-        source.join("large").display(),
-        to.display()
-    );
+    let words = format!("copy {} {} --limit-rate 8m", source.join("large").display(), to.display());
     let mut line = command(&words);
     line.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = line.spawn().unwrap();

@@ -233,8 +233,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
         let now = now_ns();
         let passed = now.saturating_sub(self.counted_at);
         self.counted_at = now;
-        let mut state =
-            InFlight { reads: self.reads, writes: self.writes, ..InFlight::default() };
+        let mut state = InFlight { reads: self.reads, writes: self.writes, ..InFlight::default() };
         match (self.reads, self.writes) {
             (0, 1..) => state.reader_waited_ns = passed,
             (1.., 0) => state.writer_waited_ns = passed,

@@ -82,7 +82,7 @@ pub fn unfit(
         }
         let top = match &item.name {
             Some(name) => item.parent.subdirectory(name)?,
-            None => item.parent.duplicate()?,
+            None => item.parent.reopen()?,
         };
         if search.tree(top, request.one_file_system, ask)?.is_stop() {
             break;

@@ -15,8 +15,8 @@ pub(super) mod calls;
 pub(super) mod extents;
 mod ring;
 
-use super::plan::CopyPlan;
 use super::CopyRequest;
+use super::plan::CopyPlan;
 use calls::CallMethod;
 use model::copy_gauges::CopyEngine;
 use std::fs::File;

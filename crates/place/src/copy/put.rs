@@ -19,7 +19,7 @@ pub(super) fn remove_broken(shared: &CopyShared<'_>, staging: &Staging) -> Resul
     if broken.is_empty() {
         return Ok(());
     }
-    let mut walk = TreeWalk::below(staging.tree().duplicate()?, WalkLimits::default())?;
+    let mut walk = TreeWalk::below(staging.tree().reopen()?, WalkLimits::default())?;
     while let Some(event) = walk.next() {
         if let WalkEvent::Entry(entry) = event
             && entry.stat.kind == InodeKind::File
@@ -52,11 +52,11 @@ fn dress_tree(
 ) -> sys::Result<()> {
     let source = match &item.name {
         Some(name) => item.parent.subdirectory(name)?,
-        None => item.parent.duplicate()?,
+        None => item.parent.reopen()?,
     };
     let target = match &item.target_name {
         Some(name) => staging.tree().subdirectory(name)?,
-        None => staging.tree().duplicate()?,
+        None => staging.tree().reopen()?,
     };
     let one_file_system = shared.request.one_file_system;
     let mut walk =
@@ -100,7 +100,14 @@ fn dress(
     source: &Directory,
     target: &Directory,
 ) -> sys::Result<Vec<crate::metadata::MetadataLoss>> {
-    let metadata = FileMetadata::of(source.file())?;
+    give(&FileMetadata::of(source.file())?, target)
+}
+
+/// Gives a directory all metadata of another.
+fn give(
+    metadata: &FileMetadata,
+    target: &Directory,
+) -> sys::Result<Vec<crate::metadata::MetadataLoss>> {
     let mut losses = metadata.apply(target.file())?;
     losses.extend(metadata.seal(target.file())?);
     Ok(losses)
@@ -116,9 +123,11 @@ pub(super) fn put_in_place(
     plan: &CopyPlan,
     staging: &Staging,
 ) -> Result<()> {
+    let metadata = FileMetadata::of(staging.tree().file())?;
     let merged = merge(shared, staging.tree(), &plan.into)?;
+    // With `SRC/.` the target itself is the copy of a directory.
     if plan.items.iter().any(|item| item.target_name.is_none())
-        && let Ok(losses) = dress(staging.tree(), &plan.into)
+        && let Ok(losses) = give(&metadata, &plan.into)
     {
         shared.outcome.losses(&losses);
     }
@@ -169,9 +178,10 @@ fn put_on(
     match (ours, theirs) {
         (InodeKind::Directory, Some(InodeKind::Directory)) => {
             let (below, existing) = (from.subdirectory(name)?, to.subdirectory(name)?);
+            // Before names leave it, which changes its time.
+            let metadata = FileMetadata::of(below.file())?;
             merge(shared, &below, &existing)?;
-            let losses = dress(&below, &existing)?;
-            shared.outcome.losses(&losses);
+            shared.outcome.losses(&give(&metadata, &existing)?);
             from.remove_directory(name)?;
             return Ok(Merged::Below);
         }

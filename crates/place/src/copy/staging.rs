@@ -42,7 +42,7 @@ impl Staging {
     /// # Errors
     /// `Impossible` where the target cannot be written to, or while another process does the same.
     pub(super) fn open(plan: &CopyPlan, restart: bool) -> Result<Self> {
-        let into = plan.into.duplicate()?;
+        let into = plan.into.reopen()?;
         let mut name = OsString::from(PREFIX);
         name.push(key(plan));
         let made = match into.create_subdirectory(&name, OWNER_ONLY) {

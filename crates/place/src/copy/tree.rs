@@ -67,7 +67,7 @@ pub(super) fn walk_all(
         }
         let existing = match &item.target_name {
             Some(name) => plan.into.subdirectory(name).ok(),
-            None => Some(plan.into.duplicate()?),
+            None => Some(plan.into.reopen()?),
         };
         let walk = CopyWalk { shared, staging, queues };
         match (&item.name, &item.target_name) {
@@ -108,11 +108,11 @@ impl CopyWalk<'_, '_> {
     fn tree(&self, item: &CopyItem, existing: Option<Directory>) -> Result<()> {
         let source = match &item.name {
             Some(name) => item.parent.subdirectory(name)?,
-            None => item.parent.duplicate()?,
+            None => item.parent.reopen()?,
         };
         let target = match &item.target_name {
             Some(name) => subdirectory(self.staging.tree(), name)?,
-            None => self.staging.tree().duplicate()?,
+            None => self.staging.tree().reopen()?,
         };
         let one_file_system = self.shared.request.one_file_system;
         let limits = WalkLimits { one_file_system, ..WalkLimits::default() };
@@ -382,7 +382,7 @@ impl CopyWalk<'_, '_> {
             self.shared.wants_batch.store(true, Ordering::Relaxed);
             std::thread::sleep(Duration::from_micros(200));
         }
-        let (source, target) = (source.duplicate()?, target.duplicate()?);
+        let (source, target) = (source.reopen()?, target.reopen()?);
         open.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(DirectoryPair { source, target, open: Arc::clone(open) }))
     }
@@ -484,7 +484,7 @@ pub fn count(
         }
         let top = match &item.name {
             Some(name) => item.parent.subdirectory(name)?,
-            None => item.parent.duplicate()?,
+            None => item.parent.reopen()?,
         };
         let limits =
             WalkLimits { one_file_system: request.one_file_system, ..WalkLimits::default() };

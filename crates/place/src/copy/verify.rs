@@ -41,7 +41,7 @@ pub(super) fn add(checksums: &mut Vec<u32>, data: &[u8], offset: u64) {
 /// Where the copy cannot be walked. A file that differs is named in the report and left out.
 pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()> {
     let mut buffer = AlignedBuffer::new(BUFFER_BYTES)?;
-    let mut walk = TreeWalk::below(staging.tree().duplicate()?, WalkLimits::default())?;
+    let mut walk = TreeWalk::below(staging.tree().reopen()?, WalkLimits::default())?;
     while let Some(event) = walk.next() {
         if shared.is_stopped() {
             return Ok(());

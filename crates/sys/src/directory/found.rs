@@ -5,19 +5,27 @@
 use super::{Directory, failed, single};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_stat::{FileStat, InodeKind};
-use rustix::fs::{OFlags, RenameFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 
 impl Directory {
-    /// Another descriptor of the same directory.
+    /// Another opening of the same directory, which is listed from its beginning.
     ///
     /// # Errors
     /// Without a free descriptor.
-    pub fn duplicate(&self) -> Result<Self> {
-        let file = self.file.try_clone().map_err(|source| Error::new("duplicate", source))?;
+    pub fn reopen(&self) -> Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.file, ".", flags, Mode::empty()) {
+            Ok(opened) => opened.into(),
+            // It may be entered and not listed.
+            Err(Errno::ACCESS) => {
+                self.file.try_clone().map_err(|source| Error::new("duplicate", source))?
+            }
+            Err(errno) => return Err(failed("open the directory", errno).at(&self.path)),
+        };
         Ok(Self { file, path: self.path.clone(), exposure: self.exposure.clone() })
     }
 
@@ -95,6 +103,18 @@ mod tests {
     use testkit::TempDir;
 
     #[test]
+    fn a_directory_that_was_listed_is_listed_again_by_another_opening() {
+        let parent = TempDir::new();
+        std::fs::write(parent.join("file"), "one").unwrap();
+        let directory = Directory::open(parent.path()).unwrap();
+        for _ in 0..2 {
+            let mut entries = Vec::new();
+            directory.reopen().unwrap().list_some(&mut entries).unwrap();
+            assert_eq!(entries.len(), 1);
+        }
+    }
+
+    #[test]
     fn a_name_that_is_another_inode_by_now_is_not_opened() {
         let parent = TempDir::new();
         std::fs::write(parent.join("file"), "one").unwrap();
@@ -103,7 +123,7 @@ mod tests {
         let name = OsStr::new("file");
         let stat = directory.stat(name).unwrap();
         assert!(directory.open_found(name, &stat).is_ok());
-        directory.replace_in(OsStr::new("other"), &directory.duplicate().unwrap(), name).unwrap();
+        directory.replace_in(OsStr::new("other"), &directory.reopen().unwrap(), name).unwrap();
         assert_eq!(directory.open_found(name, &stat).unwrap_err().number(), Some(libc::ESTALE));
         std::fs::remove_file(parent.join("file")).unwrap();
         std::os::unix::fs::symlink("/dev/null", parent.join("file")).unwrap();

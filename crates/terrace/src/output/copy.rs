@@ -5,8 +5,8 @@ use super::clean::escaped;
 use super::figure;
 use super::prose::{PageText, count, shell_word};
 use super::report::Report;
-use model::Bytes;
 use explain::transfer::{TransferLimit, TransferVerdict};
+use model::Bytes;
 use model::copy_gauges::CopyGauges;
 use place::copy::{CopyCount, CopyFailure, CopyPlan, CopyReport};
 use serde::Serialize;
@@ -43,11 +43,7 @@ impl CopyPage {
     }
 
     /// Of a copy.
-    pub fn done(
-        done: CopyReport,
-        targets: Vec<PathBuf>,
-        verdict: Option<TransferVerdict>,
-    ) -> Self {
+    pub fn done(done: CopyReport, targets: Vec<PathBuf>, verdict: Option<TransferVerdict>) -> Self {
         let known = verdict.filter(|verdict| verdict.limit != TransferLimit::Unproven);
         let limit = known.map(|verdict| verdict.sentence);
         Self { targets, planned: None, unfit: Vec::new(), done: Some(done), limit }

@@ -76,9 +76,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
             "xcp" => Some(Target::AtMost(0.85)),
             _ => None,
         };
-        let pair = |at: usize| {
-            (Series::new("terrace", &ours[at]), Series::new(name, &other[at]))
-        };
+        let pair = |at: usize| (Series::new("terrace", &ours[at]), Series::new(name, &other[at]));
         let row = |figure: &str| format!("{what}: {figure}, beside {name}");
         session.record.add_against(&row(FIGURES[0]), "s", pair(0), target)?;
         let processor = (name == "cp").then_some(Target::AtMost(0.3));
