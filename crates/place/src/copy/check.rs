@@ -104,8 +104,10 @@ pub(super) fn refuse(unfit: &[CopyFailure], plan: &CopyPlan) -> Error {
         .take(MOST_IN_TEXT)
         .map(|found| format!("{} ({})", found.path.display(), found.reason))
         .collect();
-    let more = unfit.len().saturating_sub(MOST_IN_TEXT);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = match unfit.len().saturating_sub(MOST_IN_TEXT) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
     let why = format!(
         "it cannot hold {}{more}; --dry-run lists them, --skip-unfit leaves them out",
         named.join(", ")

@@ -102,8 +102,8 @@ fn make_source(source: &str, hot: &str) -> Result<(), Error> {
     let mean = ALL_BYTES / FILES;
     let mut left = ALL_BYTES;
     for file in 0..FILES {
-        let bytes = if file + 1 == FILES { left } else { mean / 2 + random.below(mean) };
-        let bytes = bytes.min(left);
+        let wanted = if file + 1 == FILES { left } else { mean / 2 + random.below(mean) };
+        let bytes = wanted.min(left);
         left -= bytes;
         shell(&format!("head -c {bytes} /dev/urandom > '{source}/file{file}'"))?;
     }

@@ -1,9 +1,9 @@
 //! `terrace copy` against `cp -a` and `rsync -a`, until everything is durable.
 //!
-//! | part | copies | and sees |
-//! |---|---|---|
-//! | `large` | 69 files, 2.6 GB, in a group of 2.5 GiB of memory that holds a hot file of 1.5 GiB | time, processor time of the machine, what stays of the hot file, what the copy leaves in the cache |
-//! | `small` | 100,000 files of 4 KiB to a new file system each time, source cold and cached | time |
+//! - `large`: 69 files, 2.6 GB, in a group of 2.5 GiB of memory that holds a hot file of 1.5 GiB.
+//!   Judged are time, processor time of the machine, what stays of the hot file in the cache, and
+//!   what the copy leaves there.
+//! - `small`: 100,000 files of 4 KiB to a new file system each time, source cold and cached.
 //!
 //! The programs take turns. "Durable" is the command and `sync -f` after it; for Terrace, which
 //! ends when all is durable, that call too.
