@@ -4,7 +4,7 @@
 //! The idea: inodes are on the disk in the order of their numbers, and names are not, so each
 //! directory is listed first, in batches, and a batch is examined sorted by inode. Its directories
 //! are entered next, in the same order. [`TreeWalk::next`] returns one event after the other;
-//! [`walk`] is the walk of the movers: on one file system, and a mount that may hang is not asked
+//! `walk` is the walk of the movers: on one file system, and a mount that may hang is not asked
 //! even what it is.
 //!
 //! Names of directories that are still to be entered are the only thing that grows. Beyond
