@@ -6,7 +6,7 @@ use std::path::Path;
 
 use testkit::{Cgroup, Random};
 
-use super::{copiers, durable_seconds, number, run, shell};
+use super::{copiers, durable_seconds, number, run, shell, source_for};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
 use crate::bench::turns::{self, Turn};
@@ -53,7 +53,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
                 status.map_err(|error| Error::Failed(format!("cat {hot}: {error}")))?;
             }
             let mut command = group.command(&peer.program);
-            command.args(*words).args([source, target]);
+            command.args(*words).args([&source_for(peer, source), target]);
             let busy = busy_seconds()?;
             let seconds = durable_seconds(command, &directory_of(target))?;
             let busy = busy_seconds()? - busy;

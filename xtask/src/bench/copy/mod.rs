@@ -39,6 +39,13 @@ fn copiers(session: &Session) -> Result<Vec<(Peer, &'static [&'static str])>, Er
     Ok(all)
 }
 
+/// The source as a copier wants it, so that the target becomes its copy: rsync takes the entries of
+/// a directory by a slash behind it.
+fn source_for(peer: &Peer, source: &str) -> String {
+    let slash = if peer.name == "rsync" { "/" } else { "" };
+    format!("{source}{slash}")
+}
+
 /// Runs a command to its end.
 fn run(command: Command) -> Result<(), Error> {
     let name = format!("{command:?}");

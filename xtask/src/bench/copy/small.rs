@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{copiers, durable_seconds, shell};
+use super::{copiers, durable_seconds, shell, source_for};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
 use crate::bench::turns::{self, Turn};
@@ -80,7 +80,8 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
                     shell(&format!("cat '{tree}'/*/* > /dev/null"))?;
                 }
                 let mut command = Command::new(&peer.program);
-                command.args(*words).args([tree.as_str(), &format!("{}/copy", image.point)]);
+                let target = format!("{}/copy", image.point);
+                command.args(*words).args([&source_for(peer, tree), &target]);
                 Ok(vec![durable_seconds(command, &image.point)?])
             }));
         }
