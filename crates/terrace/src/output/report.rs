@@ -113,8 +113,8 @@ fn runs_note(out: &mut PageText, runs: &Runs) {
         ),
         (Covers::BetweenRuns, many) => {
             format!(
-                "+- is between {many} runs, each a process with new memory, and twice as wide as \
-                 they differ: a machine drifts more in minutes than in one command"
+                "+- is between {many} runs, each a process with new memory, and three times as wide \
+                 as they differ: a machine drifts more in minutes than in one command"
             )
         }
     };

@@ -75,9 +75,9 @@ mod tests {
         let reports: Vec<CopyReport> = rates.iter().map(|&rate| report(Some(rate))).collect();
         let all = CopyReport::combine(reports, Runs::default());
         let rate = all.rows[0].bytes_per_s.as_ref().unwrap();
-        // Twice as far from the median, 13.67, as the runs are.
-        assert!(rate.low < Some(13.33e9) && rate.low > Some(12.9e9), "{rate:?}");
-        assert!(rate.high > Some(13.87e9) && rate.high < Some(14.2e9), "{rate:?}");
+        // Three times as far from the median, 13.67, as the runs are.
+        assert!(rate.low < Some(12.9e9) && rate.low > Some(12.4e9), "{rate:?}");
+        assert!(rate.high > Some(14.2e9) && rate.high < Some(14.5e9), "{rate:?}");
         assert_eq!(rate.covers, Covers::BetweenRuns);
         assert_eq!(all.winners[0].method, "rep-movsb");
         assert!(all.rows[0].verified && all.rows[0].bus_bytes_per_s.is_some());

@@ -166,8 +166,8 @@ mod tests {
         let names: Vec<PhaseName> = buffered.phases.iter().map(|phase| phase.name).collect();
         assert_eq!(names, [PhaseName::FirstWrite, PhaseName::Write, PhaseName::Sync]);
         let write = buffered.phases[1].rate.as_ref().unwrap();
-        // The slow first one is not in it: the interval reaches twice as far as the others do.
-        assert!(write.low > Some(2.0) && write.low < Some(3.63), "{write:?}");
+        // The slow first one is not in it: the interval reaches farther than the others do.
+        assert!(write.low > Some(1.5) && write.low < Some(3.63), "{write:?}");
         assert!(write.high > Some(5.63) && write.runs == 6, "{write:?}");
         assert_eq!(buffered.phases[2].rate.as_ref().unwrap().runs, 7);
         assert_eq!(buffered.written_bytes, 7000);
