@@ -43,6 +43,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use sys::directory::Directory;
 use sys::file_stat::FileStat;
+use transfer::files_copy::{Pace, RateLimit};
 
 /// From this length on a file goes to the ring.
 pub const LARGE_FROM_BYTES: u64 = 1 << 20;
@@ -90,6 +91,8 @@ pub struct CopyRequest {
     pub restart: bool,
     /// What the target cannot hold is left out; else nothing is copied.
     pub skip_unfit: bool,
+    /// All files are counted while the copy begins, so that its gauges have totals.
+    pub wants_totals: bool,
 }
 
 /// What all threads of a copy share.
@@ -101,6 +104,8 @@ pub(crate) struct CopyShared<'a> {
     outcome: Outcome,
     /// Nothing new is started.
     stop: AtomicBool,
+    /// What all threads keep together.
+    limit: Option<Arc<RateLimit>>,
     /// Directories that are held open for files that wait.
     open_directories: Arc<AtomicU64>,
     /// How many may be.
@@ -116,6 +121,20 @@ impl CopyShared<'_> {
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until `bytes` may move; whether they may, and the copy is not stopped.
+    fn wait_for_rate(&self, pace: &mut Pace, bytes: u64) -> bool {
+        while !self.is_stopped() {
+            if pace.may_start(bytes) {
+                return true;
+            }
+            let before = pace.held_back();
+            pace.wait();
+            let waited = pace.held_back().saturating_sub(before);
+            self.gauges.held_back_ns.add(waited.as_nanos() as u64);
+        }
+        false
     }
 }
 
@@ -147,7 +166,6 @@ impl FileJob {
 }
 
 /// Where the walk sends files.
-#[derive(Clone)]
 pub(crate) struct Queues {
     large: mpsc::SyncSender<FileJob>,
     small: mpsc::SyncSender<FileJob>,
@@ -179,6 +197,7 @@ pub fn carry_out(
         engines,
         outcome: Outcome::new(staging.is_resumed()),
         stop: AtomicBool::new(false),
+        limit: request.limit_rate.map(RateLimit::new),
         open_directories: Arc::default(),
         most_held: most_held(),
         wants_batch: AtomicBool::new(false),
@@ -224,6 +243,9 @@ fn move_all(
             threads.push(scope.spawn(|| small::serve(shared, small_jobs)));
         }
         let sealer = scope.spawn(move || seal::serve(shared, &sealing, staging));
+        if shared.request.wants_totals {
+            scope.spawn(|| set_totals(shared, plan));
+        }
         wait_for(shared, ask, || {
             walk.is_finished() && threads.iter().all(|thread| thread.is_finished())
         });
@@ -235,6 +257,18 @@ fn move_all(
         wait_for(shared, ask, || sealer.is_finished());
         answer.and(joined(sealer.join()))
     })
+}
+
+/// Counts everything, which brings the metadata into memory for the copy too.
+fn set_totals(shared: &CopyShared<'_>, plan: &CopyPlan) {
+    let mut ask = || Control::stop_if(shared.is_stopped());
+    // What cannot be counted has no total; the walk of the copy names it.
+    if let Ok(counted) = count(shared.request, plan, &mut ask)
+        && !shared.is_stopped()
+    {
+        shared.gauges.files_total.set(counted.files);
+        shared.gauges.bytes_total.set(counted.bytes);
+    }
 }
 
 /// Verifies, makes everything durable, and gives the copy its name.

@@ -56,7 +56,7 @@ impl FileMetadata {
     /// hold afterwards.
     ///
     /// Without the right owner it does not get the set-user-ID and set-group-ID bits: they would
-    /// run the program as somebody else.
+    /// run the program as another user.
     ///
     /// # Errors
     /// `Device` and the like: where the target fails, not where it cannot hold something.

@@ -237,7 +237,7 @@ impl TreeWalk {
 
     /// Whether an entry is on another file system than the top.
     fn is_elsewhere(&self, stat: &FileStat) -> bool {
-        // Of a file on an overlay its layer's device is reported: only its mount tells then.
+        // Of a file on an overlay its layer's device is reported: only its mount says more then.
         let is_on_mount = stat.mount.is_some() && stat.mount == self.mount;
         stat.device != self.device && (stat.kind == InodeKind::Directory || !is_on_mount)
     }

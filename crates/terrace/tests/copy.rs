@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-use support::{Ran, command, terrace};
+use support::{Ran, as_ordinary_user, command, run, terrace};
 use testkit::{Mounted, TempDir};
 
 const ENGINES: [&str; 5] = ["uring", "uncached", "paced", "plain", "cached"];
@@ -262,23 +262,40 @@ fn what_makes_no_sense_is_refused_and_touches_nothing() {
     assert_is(&before, directory.path());
 }
 
+/// As an ordinary user: what is closed is named, owners are counted once for each entry.
 #[test]
 fn what_cannot_be_read_is_named_and_the_rest_is_copied() {
     let directory = TempDir::new();
     let path = directory.path().display();
     fs::create_dir_all(directory.join("tree/closed")).unwrap();
     fs::write(directory.join("tree/file"), "x").unwrap();
-    // An entry that vanishes as soon as it is looked at: a link of /proc that leads nowhere.
-    let ran = copy(&format!("/proc/self/attr {path}/attributes"));
-    assert!([Some(0), Some(1)].contains(&ran.code), "{}", ran.err);
-    if !testkit::is_root() {
-        fs::set_permissions(directory.join("tree/closed"), fs::Permissions::from_mode(0o0))
-            .unwrap();
-        let ran = copy(&format!("{path}/tree {path}/copy"));
-        assert_eq!(ran.code, Some(1));
-        assert!(ran.out.contains("not copied"), "{}", ran.out);
-        assert_eq!(fs::read_to_string(directory.join("copy/file")).unwrap(), "x");
+    fs::write(directory.join("tree/secret"), "x").unwrap();
+    for (name, mode) in [("tree/closed", 0o700), ("tree/secret", 0o600)] {
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(mode)).unwrap();
     }
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let Some(command) = as_ordinary_user(&format!("copy {path}/tree {path}/copy --json")) else {
+        return;
+    };
+    let ran = run(command);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert_eq!(fs::read_to_string(directory.join("copy/file")).unwrap(), "x");
+    assert!(!directory.join("copy/secret").exists());
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let done = &json["result"]["done"];
+    let named: Vec<&str> = done["failures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|failure| failure["path"].as_str().unwrap())
+        .collect();
+    assert!(named.iter().any(|path| path.ends_with("tree/secret")), "{named:?}");
+    assert!(named.iter().any(|path| path.ends_with("tree/closed")), "{named:?}");
+    // The file and the directories that the copy has.
+    let owners = done["losses"].as_array().unwrap().iter().find(|loss| loss["what"] == "owner");
+    let entries = owners.unwrap()["entries"].as_u64().unwrap();
+    assert!((2..=3).contains(&entries), "{done}");
 }
 
 fn started(words: &str) -> Child {
@@ -353,8 +370,28 @@ fn ctrl_c_ends_soon_says_so_and_the_same_command_goes_on() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert!(json["result"]["done"]["resumed_files"].as_u64() > Some(0), "{json}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     assert_equal(&directory.join("tree"), &directory.join("copy"));
     assert_nothing_hidden(directory.path());
+}
+
+/// An earlier run left no checksums, so what it copied is copied again and verified too.
+#[test]
+fn a_verified_copy_is_verified_whole_after_an_interruption() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::create_dir(directory.join("tree")).unwrap();
+    for at in 0..8 {
+        fs::write(directory.join(format!("tree/file{at}")), bytes(at, 2 * MIB)).unwrap();
+    }
+    let mut child = started(&format!("{path}/tree {path}/copy --verify --limit-rate 8m"));
+    std::thread::sleep(Duration::from_millis(1200));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = copy(&format!("{path}/tree {path}/copy --verify --json"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["result"]["done"]["verified_files"], 8, "{json}");
 }
 
 #[test]
@@ -368,6 +405,14 @@ fn a_limited_rate_is_kept() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     // 12 MiB at 8 MiB/s, of which a tenth of a second may start at once.
     assert!(seconds > 1.3, "{seconds}");
+    // The same in small files.
+    fs::create_dir(directory.join("many")).unwrap();
+    for at in 0..48 {
+        fs::write(directory.join(format!("many/{at}")), bytes(at, MIB / 4)).unwrap();
+    }
+    let start = Instant::now();
+    assert_eq!(copy(&format!("{path}/many {path}/copies --limit-rate 8m")).code, Some(0));
+    assert!(start.elapsed().as_secs_f64() > 1.3, "{:?}", start.elapsed());
 }
 
 #[test]

@@ -138,7 +138,7 @@ pub(crate) fn init_body(request: &[u8]) -> [u8; 64] {
     let mut body = [0; 64];
     let mut put = |at: usize, bytes: &[u8]| body[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &words(7, 31));
-    // The kernel's own wish for read-ahead.
+    // What the kernel asks for as read-ahead.
     put(8, &request[HEADER_IN + 8..HEADER_IN + 12]);
     put(12, &FLAGS.to_ne_bytes());
     put(20, &(MOST_BYTES as u32).to_ne_bytes());

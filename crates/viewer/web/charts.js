@@ -395,6 +395,8 @@ export class Chart {
         {
           ...axis,
           size: 24,
+          // As wide as `23:54:38.9`.
+          space: 75,
           incrs: SECONDS,
           values: (_, splits) =>
             splits.map((split, _at, [first, second = first + 1]) =>

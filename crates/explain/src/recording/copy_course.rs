@@ -1,6 +1,6 @@
 //! How a copy went that counted itself (`copy.*`): what it was bound by, how soon the disk wrote at
-//! full speed, who throttled whom, when it said done and when it was, and whether the cache was
-//! turned over.
+//! full speed, which side throttled the other, when it said done and when it was, and whether the
+//! cache was turned over.
 //!
 //! Everything is of the time from its first byte to the last change of its counters. What another
 //! program did to the disks and the cache meanwhile is in their figures; each sentence names what

@@ -148,7 +148,7 @@ fn a_suspect_that_is_not_cleared_is_unseen_with_the_reason() {
         built.0.series.retain(|series| !series.schema.name.starts_with("tree.block"));
         built.events([9000, 0, charged_ms, 0, 1000], [9000, 0, charged_ms, 1000])
     };
-    // Events watched it: reads that nobody waits for were read ahead.
+    // Events watched it: reads without a waiting thread were read ahead.
     none(&built(0));
     let stalled = built(0).grows_ms("group0.pressure.io.some_ns", 4000).explained();
     let unseen = stalled.unseen.iter().find(|one| one.what == "reads_from_device");

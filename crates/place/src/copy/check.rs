@@ -21,6 +21,8 @@ use sys::file_stat::{FileStat, InodeKind};
 
 /// So many entries that do not fit are named.
 const MOST_NAMED: usize = 1000;
+/// The caller is asked once for so many entries.
+const ASK_EVERY_ENTRIES: u64 = 256;
 /// So many of them are in the error's text.
 const MOST_IN_TEXT: usize = 5;
 
@@ -131,6 +133,7 @@ impl Search {
         let limits = WalkLimits { one_file_system, ..WalkLimits::default() };
         let mut walk = TreeWalk::below(top, limits)?;
         let mut names: Vec<NameCollisions> = Vec::new();
+        let mut met: u64 = 0;
         while let Some(event) = walk.next() {
             match event {
                 WalkEvent::Enter(_) => names.push(NameCollisions::default()),
@@ -138,9 +141,9 @@ impl Search {
                 WalkEvent::Entry(entry) => self.entry(&entry, names.last_mut()),
                 WalkEvent::OtherFileSystem(_) | WalkEvent::Refused(..) => {}
             }
-            let control = ask();
-            if control.is_stop() {
-                return Ok(control);
+            met += 1;
+            if met.is_multiple_of(ASK_EVERY_ENTRIES) && ask().is_stop() {
+                return Ok(Control::Stop);
             }
         }
         Ok(Control::Continue)

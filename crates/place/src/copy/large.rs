@@ -16,7 +16,7 @@ use sys::cachestat;
 use sys::file::{self, CacheAdvice};
 use sys::file_stat::FileStat;
 use sys::uring::Queue;
-use transfer::files_copy::{Pace, RateLimit, copy_files};
+use transfer::files_copy::{Pace, copy_files};
 
 /// The buffers of the ring: 1 MiB each, as many as keep a flash disk busy.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
@@ -36,8 +36,7 @@ pub(super) struct LargeFile {
 
 /// Copies all large files that the walk finds.
 pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result<()> {
-    let limit = shared.request.limit_rate.map(RateLimit::new);
-    let mut pace = Pace::new(limit);
+    let mut pace = Pace::new(shared.limit.clone());
     let mut queue: Option<Queue> = None;
     let mut buffer = Vec::new();
     let mut is_checked = false;
@@ -55,12 +54,15 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
         }
         let aside = match queue.as_mut().filter(|_| shared.engines.may_use_ring()) {
             Some(queue) => {
-                let (first, is_over) = (Some(first), false);
-                let mut files = RingFiles { shared, jobs, first, aside: None, is_over, is_checked };
+                let first = Some(first);
+                let mut files = RingFiles { shared, jobs, first, aside: None, is_checked };
+                let before = pace.held_back();
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
                 shared.gauges.read_depth.set(0);
                 shared.gauges.write_depth.set(0);
+                let waited = pace.held_back().saturating_sub(before);
+                shared.gauges.held_back_ns.add(waited.as_nanos() as u64);
                 is_checked = files.is_checked;
                 if summary.is_broken {
                     shared.engines.refuse(CopyEngine::Uring, "the ring failed");
@@ -76,7 +78,6 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
             buffer.resize(BUFFER_BYTES, 0);
             large.copy_by_calls(shared, &mut pace, &mut buffer);
         }
-        shared.gauges.held_back_ns.set(pace.held_back().as_nanos() as u64);
     }
     shared.outcome.most_under_way(pace.most_under_way());
     Ok(())
@@ -100,9 +101,8 @@ impl LargeFile {
                 return None;
             }
         };
-        let cached = cachestat::of(&files.0, 0, 0).ok().map(|cached| cached.cached_bytes());
+        let cached_before = cachestat::of(&files.0, 0, 0).ok().map(|cached| cached.cached_bytes());
         let checksums = shared.request.verify.then(Vec::new);
-        let cached_before = cached;
         Some(Box::new(Self { job, files: Some(files), cached_before, checksums, written: 0 }))
     }
 
@@ -162,8 +162,8 @@ impl LargeFile {
         if let Err(error) = sized {
             return shared.outcome.failed(&self.job, &sys::plain_reason(&error));
         }
-        let extents = DataExtents::of(&source, self.bytes(), self.job.stat.allocated_bytes, 4096);
-        let extents = match extents {
+        let (bytes, allocated) = (self.bytes(), self.job.stat.allocated_bytes);
+        let extents = match DataExtents::of(&source, bytes, allocated, verify::BLOCK_BYTES) {
             Ok(extents) => extents,
             Err(error) => {
                 return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
@@ -195,7 +195,8 @@ impl LargeFile {
                 self.copy_by_calls(shared, pace, buffer);
             }
             CallEnd::Shorter => self.changed(shared, "it became shorter while it was read"),
-            CallEnd::Stopped => self.stopped(),
+            // It stays without a seal: the next run copies it again.
+            CallEnd::Stopped => {}
             CallEnd::Failed(offset, error) => {
                 let failure = DeviceError::new(error.operation, Some(offset), error.source);
                 self.failed(shared, &failure);
@@ -271,7 +272,4 @@ impl LargeFile {
         let at = error.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
         shared.outcome.failed(&self.job, &format!("cannot {}{at}: {reason}", error.operation));
     }
-
-    /// It stays without a seal: the next run copies it again.
-    pub(super) fn stopped(&self) {}
 }

@@ -170,13 +170,17 @@ impl Outcome {
         self.losses(losses);
     }
 
+    /// Counts what the target does not hold of one entry.
     pub(super) fn losses(&self, losses: &[MetadataLoss]) {
         if losses.is_empty() {
             return;
         }
+        // An owner and its group are one loss of one entry.
+        let distinct: BTreeSet<(LossKind, String)> =
+            losses.iter().map(|loss| (loss.kind(), loss.reason().to_string())).collect();
         let mut state = self.state();
-        for loss in losses {
-            *state.losses.entry((loss.kind(), loss.reason().to_string())).or_default() += 1;
+        for loss in distinct {
+            *state.losses.entry(loss).or_default() += 1;
         }
     }
 

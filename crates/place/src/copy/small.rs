@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use sys::file_stat::FileStat;
 use sys::{cachestat, file};
-use transfer::files_copy::LONGEST_QUEUE;
+use transfer::files_copy::{LONGEST_QUEUE, Pace};
 
 /// The bytes of a batch: at first, and at most.
 const FIRST_BATCH_BYTES: u64 = 4 << 20;
@@ -104,9 +104,11 @@ impl OpenBatch {
 /// Copies small files until there are no more.
 pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
     let mut buffer = vec![0; LARGE_FROM_BYTES as usize];
+    // Only for the limit of the rate: what is under way is bounded by the batch.
+    let mut pace = Pace::new(shared.limit.clone());
     while let Some(next) = jobs.next() {
         if let Ok(job) = next
-            && !shared.is_stopped()
+            && shared.wait_for_rate(&mut pace, job.stat.bytes)
         {
             copy_one(shared, jobs, job, &mut buffer);
         }

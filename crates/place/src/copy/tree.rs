@@ -310,12 +310,17 @@ impl CopyWalk<'_, '_> {
         let shared = self.shared;
         let of_earlier_run =
             if shared.outcome.is_resumed() { pair.target.stat(target_name).ok() } else { None };
-        let is_sealed = of_earlier_run.is_some_and(|found| is_sealed(&found, entry.stat));
+        // Its checksums are not known any more, so what is to be verified is copied again.
+        let may_keep = !shared.request.verify;
+        let is_sealed =
+            may_keep && of_earlier_run.is_some_and(|found| is_sealed(&found, entry.stat));
         let has_names = check::has_hard_links(&shared.fit, entry.stat);
         if has_names && self.is_linked(entry, pair, target_name, is_sealed)? {
             return Ok(());
         }
         if is_sealed {
+            shared.gauges.durable_bytes.add(entry.stat.bytes);
+            shared.gauges.files_done.add(1);
             shared.outcome.resumed();
             return Ok(());
         }

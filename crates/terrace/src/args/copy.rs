@@ -11,10 +11,13 @@ use std::path::PathBuf;
 
 #[derive(Clone, Debug, Args)]
 pub struct CopyArgs {
-    /// What to copy, then where to: a directory that exists, or the name of the copy. As with
-    /// `cp -a`, `SRC/.` means the entries of SRC
-    #[arg(value_name = "SRC... DST", required = true, num_args = 2..)]
-    pub paths: Vec<PathBuf>,
+    /// What to copy; as with `cp -a`, `SRC/.` means the entries of SRC
+    #[arg(value_name = "SRC", required = true, num_args = 1..)]
+    pub sources: Vec<PathBuf>,
+
+    /// Where to: a directory that exists, or the name of the copy
+    #[arg(value_name = "DST")]
+    pub target: PathBuf,
 
     /// Replace files only by newer ones, or by others of another length
     #[arg(short, long, conflicts_with = "no_clobber")]

@@ -4,8 +4,8 @@
 //! Only what one file of the kernel holds, takes effect at once and can be put back is tried: the
 //! limit of a group, read-ahead, huge pages. A killed trial is put back by `terrace undo`.
 //!
-//! What an earlier pressure left in swap is restored once, between the two sides: it is lost to
-//! nobody and needs no undoing, so the sides do not take turns, and the page says so.
+//! What an earlier pressure left in swap is restored once, between the two sides. That changes
+//! no setting and is not undone, so the sides do not take turns, and the page says so.
 
 use super::record_options;
 use super::warm::READER;

@@ -13,6 +13,7 @@ use explain::transfer::TransferMeter;
 use machine::Root;
 use model::progress::Control;
 use place::copy::{self, CopyRequest, Existing};
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ use std::time::Instant;
 /// # Errors
 /// What makes no sense, or cannot be done here.
 pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
-    let request = request(args)?;
+    let request = request(args);
     let plan = copy::plan(&request)?;
     let root = Root::system();
     // The recording of a copy has what the copy counts of itself.
@@ -71,18 +72,15 @@ fn stop_if_interrupted() -> Control {
     Control::stop_if(sys::interrupt::requested())
 }
 
-fn request(args: &CopyArgs) -> Result<CopyRequest> {
-    let Some((target, sources)) = args.paths.split_last() else {
-        return Err(Error::usage("copy what, and where to?"));
-    };
+fn request(args: &CopyArgs) -> CopyRequest {
     let existing = match (args.update, args.no_clobber) {
         (true, _) => Existing::ReplaceOlder,
         (_, true) => Existing::Keep,
         _ => Existing::Replace,
     };
-    Ok(CopyRequest {
-        sources: sources.to_vec(),
-        target: target.clone(),
+    CopyRequest {
+        sources: args.sources.clone(),
+        target: args.target.clone(),
         engine: args.engine,
         existing,
         one_file_system: args.one_file_system,
@@ -91,5 +89,7 @@ fn request(args: &CopyArgs) -> Result<CopyRequest> {
         limit_rate: args.limit_rate.map(|rate| rate.0),
         restart: args.restart,
         skip_unfit: args.skip_unfit,
-    })
+        // For the line of progress and the recording.
+        wants_totals: args.log.is_some() || std::io::stderr().is_terminal(),
+    }
 }

@@ -74,15 +74,12 @@ pub(in crate::copy) fn copy(
         };
         let mut done = 0;
         while done < extent.bytes {
-            if shared.is_stopped() {
-                return CallEnd::Stopped;
-            }
             let offset = extent.source + done;
             // Pieces end at multiples of the buffer, as checksums count them.
             let to_boundary = buffer.len() as u64 - offset % buffer.len() as u64;
             let wanted = (extent.bytes - done).min(to_boundary);
-            while !pace.may_start(wanted) {
-                pace.wait();
+            if !shared.wait_for_rate(pace, wanted) {
+                return CallEnd::Stopped;
             }
             windows.before_read(source, offset, wanted);
             let got = match read(method, source, &mut buffer[..wanted as usize], offset) {

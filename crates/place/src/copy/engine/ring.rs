@@ -11,7 +11,7 @@ use model::copy_gauges::CopyEngine;
 use model::device::Alignment;
 use model::progress::Control;
 use std::fs::File;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use sys::{cachestat, file};
 use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
 
@@ -26,8 +26,6 @@ pub(in crate::copy) struct RingFiles<'a, 'b> {
     pub(in crate::copy) first: Option<FileJob>,
     /// A file that the ring does not take: it is copied by calls when the ring is empty.
     pub(in crate::copy) aside: Option<Box<LargeFile>>,
-    /// Whether the walk is over.
-    pub(in crate::copy) is_over: bool,
     /// Whether the cache was asked if direct writes are direct.
     pub(in crate::copy) is_checked: bool,
 }
@@ -49,11 +47,8 @@ impl FileCopier for RingFiles<'_, '_> {
                 Some(job) => job,
                 None => match self.jobs.try_recv() {
                     Ok(job) => job,
-                    Err(TryRecvError::Empty) => return None,
-                    Err(TryRecvError::Disconnected) => {
-                        self.is_over = true;
-                        return None;
-                    }
+                    // More may come: the next run takes it.
+                    Err(_) => return None,
                 },
             };
             let Some(large) = LargeFile::open(self.shared, job) else { continue };
@@ -104,7 +99,8 @@ impl FileCopier for RingFiles<'_, '_> {
             FileEnd::Durable => large.complete(self.shared, &source, &target, CopyEngine::Uring),
             FileEnd::Shorter => large.changed(self.shared, "it became shorter while it was read"),
             FileEnd::Failed(failure) => large.failed(self.shared, &failure.error),
-            FileEnd::Stopped { .. } => large.stopped(),
+            // It stays without a seal: the next run copies it again.
+            FileEnd::Stopped { .. } => {}
         }
     }
 }
