@@ -169,6 +169,34 @@ fn every_engine_copies_content_and_metadata() {
     assert_nothing_hidden(directory.path());
 }
 
+/// A part of the source is in the cache: that part stays, and nothing else comes.
+#[test]
+fn the_cache_is_as_it_was() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    let file = directory.join("file");
+    fs::write(&file, bytes(3, 48 * MIB)).unwrap();
+    if terrace(&format!("warm evict {}", file.display())).code != Some(0) {
+        return testkit::skip("a file that can be evicted");
+    }
+    let part = File::open(&file).unwrap();
+    for at in 0..64 {
+        part.read_exact_at(&mut [0; 65536], at * 65536).unwrap();
+    }
+    let ran = copy(&format!("{path}/file {path}/copy --json"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let done = &json["result"]["done"];
+    let Some(before) = done["source_cached_before"].as_u64() else {
+        return testkit::skip("cachestat (Linux 6.5)");
+    };
+    let after = done["source_cached_after"].as_u64().unwrap();
+    // Read-ahead brings some MiB more than the four that were read.
+    assert!((4 * MIB as u64..44 * MIB as u64).contains(&before), "{done}");
+    assert!(after <= before, "{done}");
+    assert!(done["target_cached"].as_u64().unwrap() < MIB as u64, "{done}");
+}
+
 #[test]
 fn names_are_those_of_cp() {
     let directory = TempDir::new();

@@ -8,7 +8,8 @@
 
 use super::view::View;
 use crate::transfer::{
-    KnownRate, RateSource, TransferSide, TransferVerdict, TransferWindow, transfer_limit,
+    KnownRate, RateSource, TransferLimit, TransferSide, TransferVerdict, TransferWindow,
+    transfer_limit,
 };
 use crate::wording::{long_time, percent};
 use model::Bytes;
@@ -225,7 +226,7 @@ fn lines(
 ) -> Vec<String> {
     let mut lines = vec![format!("{}.", capital(&verdict.sentence))];
     lines.extend(full_speed_line(report, disk));
-    lines.extend(throttled_line(report));
+    lines.extend(throttled_line(report, verdict.limit));
     lines.push(durable_line(report, view));
     lines.extend(cache_line(report));
     lines
@@ -242,7 +243,7 @@ fn full_speed_line(report: &CopyReport, disk: Option<&Series>) -> Option<String>
 }
 
 /// `The target throttled the source: reads waited 2.1 s for writes, writes 0.2 s for reads.`
-fn throttled_line(report: &CopyReport) -> Option<String> {
+fn throttled_line(report: &CopyReport, limit: TransferLimit) -> Option<String> {
     let (reads, writes) = (report.readers_waited_ns?, report.writers_waited_ns?);
     if reads.max(writes) < (report.ns as f64 * LEAST_WAIT_SHARE) as u64 {
         return Some("Neither side waited for the other.".to_owned());
@@ -252,6 +253,10 @@ fn throttled_line(report: &CopyReport) -> Option<String> {
         long_time(reads as f64),
         long_time(writes as f64)
     );
+    if limit == TransferLimit::Unproven {
+        // Both waits are too short to say which side held the other up.
+        return Some(format!("{}.", capital(&waits)));
+    }
     let who = if reads >= writes.saturating_mul(2) {
         "The target throttled the source"
     } else if writes >= reads.saturating_mul(2) {

@@ -8,8 +8,8 @@
 //! | `paced` | all others | written back one window behind, dropped from the cache |
 //! | `plain` | small files | one read and one write; dropped from the cache once durable |
 //!
-//! A cached source is read through the cache: a direct read would ask the device for what is in
-//! memory. What is refused is not tried again, and the report says why.
+//! A source that is all cached is read from there: a direct read would ask the device for what is
+//! in memory. What is refused is not tried again, and the report says why.
 
 pub(super) mod calls;
 pub(super) mod extents;
@@ -32,8 +32,9 @@ pub(super) use ring::RingFiles;
 const NOT_DIRECT: [&str; 3] = ["vfat", "exfat", "btrfs"];
 /// File systems on which space is reserved without writing it.
 const RESERVES: [&str; 4] = ["ext4", "ext2", "xfs", "f2fs"];
-/// A source that is in the cache from this share on is read through it.
-const CACHED_SHARE: f64 = 0.25;
+/// A source that is in the cache from this share on is read through it. What is not there is left
+/// in the cache by such a read, so it is to be little.
+const CACHED_SHARE: f64 = 0.99;
 
 /// Which engines are left.
 #[derive(Debug)]
@@ -160,9 +161,7 @@ fn is_across(error: &sys::Error) -> bool {
 /// Whether so much of the source is in the page cache that it is read from there.
 pub(super) fn is_cached(source: &File, stat: &FileStat) -> bool {
     let Ok(cached) = cachestat::of(source, 0, 0) else { return false };
-    // What is dirty would be written by a direct read.
-    cached.unwritten_bytes() > 0
-        || cached.cached_bytes() as f64 >= stat.bytes.max(1) as f64 * CACHED_SHARE
+    cached.cached_bytes() as f64 >= stat.bytes.max(1) as f64 * CACHED_SHARE
 }
 
 /// Whether the content was changed between two looks at the file.
