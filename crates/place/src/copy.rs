@@ -280,11 +280,11 @@ fn finish(
 ) -> Result<()> {
     std::thread::scope(|scope| {
         let work = scope.spawn(|| -> Result<()> {
-            put::remove_broken(shared, staging)?;
-            put::dress_directories(shared, plan, staging);
             if shared.request.verify && !shared.is_stopped() {
                 verify::read_back(shared, staging)?;
             }
+            put::remove_broken(shared, staging)?;
+            put::dress_directories(shared, plan, staging);
             staging.remove_links()?;
             staging.make_durable()?;
             if !shared.is_stopped() {

@@ -149,16 +149,20 @@ fn a_target_that_fails_at_any_request_leaves_nothing_incomplete() {
 fn a_disk_that_lies_about_its_size_fails_the_verification() {
     let source = TempDir::new();
     fs::write(source.join("large"), bytes(9, 112 * MIB)).unwrap();
+    fs::hard_link(source.join("large"), source.join("second")).unwrap();
+    fs::write(source.join("small"), "whole").unwrap();
     // What ext4 itself needs is below the true end.
     let plan = FaultPlan::new().true_size(108 << 20, Beyond::Dropped);
     let Some(disk) = disk(160 << 20, plan) else { return };
     let Some(mount) = mounted(&disk) else { return };
     let to = mount.path().join("copy");
-    let ran = copy(&source.join("large"), &to, "--verify");
+    let ran = copy(source.path(), &to, "--verify");
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     let said = one_line(&format!("{} {}", ran.out, ran.err));
     assert!(said.contains("what the device gives back differs"), "{said}");
-    assert!(!to.exists());
+    assert!(!said.contains(".terrace-copy"), "{said}");
+    // Neither name of it, and what is whole.
+    assert_eq!(names(&to), ["small"]);
 }
 
 #[test]

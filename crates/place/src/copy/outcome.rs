@@ -138,8 +138,9 @@ impl Outcome {
     /// A file was not copied: what there is of it is removed.
     pub(super) fn failed(&self, job: &FileJob, reason: &str) {
         if let Ok(stat) = job.pair.target.stat(&job.target_name) {
+            self.state().checksums.remove(&stat.inode);
             if stat.links > 1 {
-                self.state().broken.insert(stat.inode);
+                self.break_inode(stat.inode);
             }
             // It is not named in the copy; what stays is removed with the staging directory.
             let _ = job.pair.target.remove(&job.target_name);
@@ -153,6 +154,11 @@ impl Outcome {
         if state.report.failures.len() < MOST_NAMED {
             state.report.failures.push(CopyFailure { path, reason: reason.to_owned() });
         }
+    }
+
+    /// No name of this inode of the copy is placed.
+    pub(super) fn break_inode(&self, inode: u64) {
+        self.state().broken.insert(inode);
     }
 
     pub(super) fn broken(&self) -> BTreeSet<u64> {

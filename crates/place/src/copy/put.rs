@@ -25,7 +25,7 @@ pub(super) fn remove_broken(shared: &CopyShared<'_>, staging: &Staging) -> Resul
             && entry.stat.kind == InodeKind::File
             && broken.contains(&entry.stat.inode)
         {
-            let path = entry.path();
+            let path = staging.final_path(&entry.path());
             entry.directory.remove(entry.name)?;
             shared.outcome.failed_at(path, "another name of it could not be copied");
         }

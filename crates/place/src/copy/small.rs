@@ -178,11 +178,6 @@ fn copy_data(
             let _ = file::advise(&source, 0, 0, file::CacheAdvice::DontNeed);
         }
     }
-    if shared.request.verify && engine == CopyEngine::Plain {
-        let mut sums = Vec::new();
-        verify::add(&mut sums, &buffer[..bytes], 0);
-        shared.outcome.checksums(FileStat::of(&target)?.inode, sums);
-    }
     shared.gauges.read_bytes.add(bytes as u64);
     shared.gauges.written_bytes.add(bytes as u64);
     let metadata = FileMetadata::of(&source)?;
@@ -191,6 +186,11 @@ fn copy_data(
     }
     let losses = metadata.apply(&target)?;
     shared.outcome.losses(&losses);
+    if shared.request.verify && engine == CopyEngine::Plain {
+        let mut sums = Vec::new();
+        verify::add(&mut sums, &buffer[..bytes], 0);
+        shared.outcome.checksums(FileStat::of(&target)?.inode, sums);
+    }
     Ok(Some((metadata, engine)))
 }
 

@@ -12,7 +12,7 @@ use super::CopyPlan;
 use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use sys::directory::Directory;
 use sys::file_stat::InodeKind;
 use sys::lock::{self, LockMode};
@@ -90,6 +90,12 @@ impl Staging {
     /// Where it is, for messages.
     pub(super) fn path(&self) -> PathBuf {
         self.directory.path().to_owned()
+    }
+
+    /// The path that an entry of the tree gets, for messages.
+    pub(super) fn final_path(&self, path: &Path) -> PathBuf {
+        let below = path.strip_prefix(self.tree.path()).unwrap_or(path);
+        self.into.path().join(below)
     }
 
     /// Whether an earlier run left it.

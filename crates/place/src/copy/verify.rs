@@ -8,7 +8,7 @@
 use super::CopyShared;
 use super::large::BUFFER_BYTES;
 use super::staging::Staging;
-use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
+use crate::tree::{TreeEntry, TreeWalk, WalkEvent, WalkLimits};
 use crate::{Error, ErrorKind, Result};
 use std::fs::File;
 use sys::file::{self, CacheAdvice};
@@ -51,7 +51,6 @@ pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()
             continue;
         }
         let Some(expected) = shared.outcome.take_checksums(entry.stat.inode) else { continue };
-        let path = entry.path();
         let checked = entry
             .directory
             .open_regular(entry.name)
@@ -62,13 +61,11 @@ pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()
             Ok(None) => shared.outcome.verified(entry.stat.bytes),
             Ok(Some(at)) => {
                 let why = format!("what the device gives back differs from byte {at} on");
-                shared.outcome.failed_at(path, &why);
-                entry.directory.remove(entry.name)?;
+                give_up(shared, staging, &entry, &why)?;
             }
             Err(error) => {
                 let why = format!("cannot read it back: {}", sys::plain_reason(&error.source));
-                shared.outcome.failed_at(path, &why);
-                entry.directory.remove(entry.name)?;
+                give_up(shared, staging, &entry, &why)?;
             }
         }
     }
@@ -78,6 +75,20 @@ pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()
         return Err(Error::new(ErrorKind::Failed, "verify the copy", why));
     }
     Ok(())
+}
+
+/// Leaves a file out, under all of its names.
+fn give_up(
+    shared: &CopyShared<'_>,
+    staging: &Staging,
+    entry: &TreeEntry<'_>,
+    why: &str,
+) -> Result<()> {
+    shared.outcome.failed_at(staging.final_path(&entry.path()), why);
+    if entry.stat.links > 1 {
+        shared.outcome.break_inode(entry.stat.inode);
+    }
+    Ok(entry.directory.remove(entry.name)?)
 }
 
 /// The MiB of the first difference, as its first byte.

@@ -9,11 +9,11 @@ use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::copy::{CopyPage, progress_text};
+use crate::output::progress::Progress;
 use explain::transfer::TransferMeter;
 use machine::Root;
 use model::progress::Control;
 use place::copy::{self, CopyRequest, Existing};
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -90,6 +90,6 @@ fn request(args: &CopyArgs) -> CopyRequest {
         restart: args.restart,
         skip_unfit: args.skip_unfit,
         // For the line of progress and the recording.
-        wants_totals: args.log.is_some() || std::io::stderr().is_terminal(),
+        wants_totals: args.log.is_some() || Progress::is_shown(),
     }
 }

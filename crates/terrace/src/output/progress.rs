@@ -22,7 +22,12 @@ pub struct Progress {
 impl Progress {
     /// An empty line; it stays empty unless standard error is a terminal.
     pub fn new() -> Self {
-        Self { shown: std::io::stderr().is_terminal() }
+        Self { shown: Self::is_shown() }
+    }
+
+    /// Whether the line is displayed: standard error is a terminal.
+    pub fn is_shown() -> bool {
+        std::io::stderr().is_terminal()
     }
 
     pub fn step(&self, text: &str) {
