@@ -14,6 +14,7 @@
 mod check;
 pub mod engine;
 mod large;
+mod merge;
 mod outcome;
 mod plan;
 mod put;
@@ -28,6 +29,7 @@ pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
 pub use plan::{CopyPlan, plan};
 pub use tree::{CopyCount, count};
 
+use crate::metadata::FileMetadata;
 use crate::{Error, ErrorKind, Result};
 use check::Fit;
 use engine::Engines;
@@ -206,13 +208,17 @@ pub fn carry_out(
         gauges.rate_limit.set(rate);
     }
     move_all(&shared, &plan, &staging, ask)?;
+    let mut of_target = None;
     if !shared.is_stopped() {
-        finish(&shared, &plan, &staging, ask)?;
+        of_target = finish(&shared, &plan, &staging, ask)?;
     }
     let is_whole = !shared.is_stopped();
     let staging_path = (!is_whole).then(|| staging.path());
     if is_whole {
         staging.remove()?;
+        if let Some(metadata) = of_target {
+            put::dress_target(&shared, &plan, &metadata)?;
+        }
     }
     Ok(shared.outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges))
 }
@@ -222,6 +228,11 @@ pub fn carry_out(
 fn most_held() -> u64 {
     let limit = sys::process::open_files_limit().unwrap_or(u64::MAX);
     (limit.saturating_sub(OTHER_DESCRIPTORS) / 4).clamp(LEAST_HELD, MOST_HELD)
+}
+
+/// Whether a second walk beside the copy leaves enough descriptors to it.
+fn has_descriptors_to_count() -> bool {
+    sys::process::open_files_limit().is_none_or(|limit| limit >= 2 * OTHER_DESCRIPTORS)
 }
 
 /// Walks the source and moves the data of all files.
@@ -243,7 +254,7 @@ fn move_all(
             threads.push(scope.spawn(|| small::serve(shared, small_jobs)));
         }
         let sealer = scope.spawn(move || seal::serve(shared, &sealing, staging));
-        if shared.request.wants_totals {
+        if shared.request.wants_totals && has_descriptors_to_count() {
             scope.spawn(|| set_totals(shared, plan));
         }
         wait_for(shared, ask, || {
@@ -271,15 +282,16 @@ fn set_totals(shared: &CopyShared<'_>, plan: &CopyPlan) {
     }
 }
 
-/// Verifies, makes everything durable, and gives the copy its name.
+/// Verifies, makes everything durable, and gives the copy its name. Returns what the target itself
+/// gets when nothing is changed in it any more.
 fn finish(
     shared: &CopyShared<'_>,
     plan: &CopyPlan,
     staging: &Staging,
     ask: &mut dyn FnMut() -> Control,
-) -> Result<()> {
+) -> Result<Option<FileMetadata>> {
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| -> Result<()> {
+        let work = scope.spawn(|| -> Result<Option<FileMetadata>> {
             if shared.request.verify && !shared.is_stopped() {
                 verify::read_back(shared, staging)?;
             }
@@ -287,10 +299,10 @@ fn finish(
             put::dress_directories(shared, plan, staging);
             staging.remove_links()?;
             staging.make_durable()?;
-            if !shared.is_stopped() {
-                put::put_in_place(shared, plan, staging)?;
+            if shared.is_stopped() {
+                return Ok(None);
             }
-            Ok(())
+            put::put_in_place(shared, plan, staging)
         });
         wait_for(shared, ask, || work.is_finished());
         joined(work.join())
@@ -312,7 +324,7 @@ fn wait_for(shared: &CopyShared<'_>, ask: &mut dyn FnMut() -> Control, is_done: 
 }
 
 /// The result of a thread; a panic is a failure of the copy.
-fn joined(answer: std::thread::Result<Result<()>>) -> Result<()> {
+fn joined<T>(answer: std::thread::Result<Result<T>>) -> Result<T> {
     answer.unwrap_or_else(|_| {
         Err(Error::new(ErrorKind::Failed, "copy", "a thread of the copy panicked".to_owned()))
     })

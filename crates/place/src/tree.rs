@@ -12,8 +12,11 @@
 //! listed again when the walk comes back.
 
 mod level;
+mod remove;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use remove::remove_below;
 
 use crate::{Error, ErrorKind, Result};
 use level::{BATCH_BYTES, WalkLevel};

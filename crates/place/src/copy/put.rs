@@ -1,14 +1,15 @@
 //! The end of a copy: directories get their metadata, and everything gets its name.
 //!
-//! What does not exist yet, a whole tree too, gets its name by one rename. A directory that exists
-//! is merged with: its files are replaced one by one, each by a rename.
+//! A directory gets its metadata when nothing is put into it any more; how names are given is in
+//! [`super::merge`].
 
 use super::CopyShared;
+use super::merge::{Merged, give, merge};
 use super::plan::CopyPlan;
 use super::staging::Staging;
+use crate::Result;
 use crate::metadata::FileMetadata;
 use crate::tree::{MOST_OPEN_DIRECTORIES, TreeWalk, WalkEvent, WalkLimits};
-use crate::{Error, ErrorKind, Result};
 use std::ffi::OsStr;
 use sys::directory::{Directory, DirectoryStack};
 use sys::file_stat::InodeKind;
@@ -103,17 +104,8 @@ fn dress(
     give(&FileMetadata::of(source.file())?, target)
 }
 
-/// Gives a directory all metadata of another.
-fn give(
-    metadata: &FileMetadata,
-    target: &Directory,
-) -> sys::Result<Vec<crate::metadata::MetadataLoss>> {
-    let mut losses = metadata.apply(target.file())?;
-    losses.extend(metadata.seal(target.file())?);
-    Ok(losses)
-}
-
-/// Gives everything its name, and makes that durable.
+/// Gives everything its name, and makes that durable. Returns what the target itself gets, if its
+/// entries are those of a source (`SRC/.`).
 ///
 /// # Errors
 /// Where the target's directory cannot be written to. What cannot be put in place alone is in the
@@ -122,79 +114,26 @@ pub(super) fn put_in_place(
     shared: &CopyShared<'_>,
     plan: &CopyPlan,
     staging: &Staging,
-) -> Result<()> {
-    let metadata = FileMetadata::of(staging.tree().file())?;
-    let merged = merge(shared, staging.tree(), &plan.into)?;
-    // With `SRC/.` the target itself is the copy of a directory.
-    if plan.items.iter().any(|item| item.target_name.is_none())
-        && let Ok(losses) = give(&metadata, &plan.into)
-    {
-        shared.outcome.losses(&losses);
-    }
+) -> Result<Option<FileMetadata>> {
+    let is_target = plan.items.iter().any(|item| item.target_name.is_none());
+    let metadata = is_target.then(|| FileMetadata::of(staging.tree().file())).transpose()?;
+    let merged = merge(shared, staging, &plan.into)?;
     if merged == Merged::Below {
         // Names in several directories.
         staging.make_durable()?;
     } else {
         plan.into.sync()?;
     }
-    Ok(())
+    Ok(metadata)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Merged {
-    /// All names are in the one directory.
-    Here,
-    /// Names were also put into directories below.
-    Below,
-}
-
-/// Moves all entries of `from` into `to`.
-fn merge(shared: &CopyShared<'_>, from: &Directory, to: &Directory) -> Result<Merged> {
-    let mut merged = Merged::Here;
-    for name in from.names()? {
-        match from.move_to(&name, to, &name) {
-            Ok(()) => {}
-            Err(error) if error.is_name_taken() || error.kind == sys::ErrorKind::Unsupported => {
-                if put_on(shared, from, to, &name)? == Merged::Below {
-                    merged = Merged::Below;
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(merged)
-}
-
-/// Moves an entry to where there may be one of its name.
-fn put_on(
+/// Gives the target the metadata of a source, after the hidden directory left it.
+pub(super) fn dress_target(
     shared: &CopyShared<'_>,
-    from: &Directory,
-    to: &Directory,
-    name: &OsStr,
-) -> Result<Merged> {
-    let ours = from.stat(name)?.kind;
-    let theirs = to.stat(name).ok().map(|stat| stat.kind);
-    let path = to.path().join(name);
-    match (ours, theirs) {
-        (InodeKind::Directory, Some(InodeKind::Directory)) => {
-            let (below, existing) = (from.subdirectory(name)?, to.subdirectory(name)?);
-            // Before names leave it, which changes its time.
-            let metadata = FileMetadata::of(below.file())?;
-            merge(shared, &below, &existing)?;
-            shared.outcome.losses(&give(&metadata, &existing)?);
-            from.remove_directory(name)?;
-            return Ok(Merged::Below);
-        }
-        (InodeKind::Directory, Some(_)) => {
-            shared.outcome.failed_at(path, "it is not a directory, and the source is one");
-        }
-        (_, Some(InodeKind::Directory)) => {
-            shared.outcome.failed_at(path, "it is a directory, and the source is not");
-        }
-        _ => {
-            let put = from.replace_in(name, to, name);
-            put.map_err(|error| Error::new(ErrorKind::Failed, "put in place", error).at(path))?;
-        }
-    }
-    Ok(Merged::Here)
+    plan: &CopyPlan,
+    metadata: &FileMetadata,
+) -> Result<()> {
+    shared.outcome.losses(&give(metadata, &plan.into)?);
+    plan.into.sync()?;
+    Ok(())
 }

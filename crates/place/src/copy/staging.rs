@@ -9,12 +9,12 @@
 //! The directory is locked while a copy works in it. What another command left is not touched.
 
 use super::CopyPlan;
+use crate::tree::remove_below;
 use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use sys::directory::Directory;
-use sys::file_stat::InodeKind;
 use sys::lock::{self, LockMode};
 
 /// What the names of all staging directories begin with.
@@ -66,7 +66,7 @@ impl Staging {
             return Err(Error::new(ErrorKind::Impossible, "copy", why));
         }
         if restart && is_resumed {
-            empty(&directory)?;
+            remove_below(&directory)?;
         }
         // They say which inodes belong together in this run only.
         empty_below(&directory, OsStr::new(LINKS))?;
@@ -115,7 +115,7 @@ impl Staging {
 
     /// Removes the further names of inodes, so that they have only those of the copy.
     pub(super) fn remove_links(&self) -> Result<()> {
-        empty(&self.links)
+        Ok(remove_below(&self.links)?)
     }
 
     /// Waits until everything in the file system is on its device.
@@ -125,7 +125,7 @@ impl Staging {
 
     /// Removes it, when the copy has its place.
     pub(super) fn remove(self) -> Result<()> {
-        empty(&self.directory)?;
+        remove_below(&self.directory)?;
         self.into.remove_directory(&self.name)?;
         self.into.sync()?;
         Ok(())
@@ -148,23 +148,9 @@ fn subdirectory(directory: &Directory, name: &str) -> Result<Directory> {
     }
 }
 
-/// Removes everything below `directory`, which is this user's alone.
-fn empty(directory: &Directory) -> Result<()> {
-    for name in directory.names()? {
-        match directory.stat(&name)?.kind {
-            InodeKind::Directory => {
-                empty_below(directory, &name)?;
-                directory.remove_directory(&name)?;
-            }
-            _ => directory.remove(&name)?,
-        }
-    }
-    Ok(())
-}
-
 fn empty_below(directory: &Directory, name: &OsStr) -> Result<()> {
     match directory.subdirectory(name) {
-        Ok(below) => empty(&below),
+        Ok(below) => Ok(remove_below(&below)?),
         Err(error) if error.kind == sys::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
     }
