@@ -9,7 +9,7 @@
 //! 4. When all is durable, the copy gets its name by one rename (`put`): a new tree at once, a file
 //!    that existed before is replaced.
 //!
-//! How bytes move is chosen by [`engine`]. A file that cannot be copied is named.
+//! Copies on one disk take turns ([`take_turn`]). How bytes move is chosen by [`engine`].
 
 mod check;
 pub mod engine;
@@ -18,6 +18,7 @@ mod merge;
 mod outcome;
 mod plan;
 mod put;
+mod queue;
 mod seal;
 mod small;
 pub mod staging;
@@ -27,6 +28,7 @@ mod verify;
 pub use check::unfit;
 pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
 pub use plan::{CopyPlan, plan};
+pub use queue::{DiskTurn, NEVER_WAITS_BYTES, TurnHolder, take_turn};
 pub use tree::{CopyCount, count};
 
 use crate::metadata::FileMetadata;
@@ -89,6 +91,8 @@ pub struct CopyRequest {
     pub keep_cached: bool,
     /// At most so many bytes a second.
     pub limit_rate: Option<u64>,
+    /// It does not wait for other copies on its disks.
+    pub now: bool,
     /// What an earlier run left is not used.
     pub restart: bool,
     /// What the target cannot hold is left out; else nothing is copied.

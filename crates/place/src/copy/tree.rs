@@ -482,9 +482,43 @@ pub fn count(
     ask: &mut dyn FnMut() -> model::progress::Control,
 ) -> Result<CopyCount> {
     let mut counted = CopyCount::default();
+    walk_sources(request, plan, &mut |event| {
+        match event {
+            WalkEvent::Enter(_) => counted.directories += 1,
+            WalkEvent::Entry(entry) => counted.add(entry.stat),
+            WalkEvent::Refused(..) => counted.refused += 1,
+            WalkEvent::OtherFileSystem(_) | WalkEvent::Leave(_) => {}
+        }
+        ask()
+    })?;
+    Ok(counted)
+}
+
+/// Calls `visitor` for everything that would be copied, until it says stop.
+pub(super) fn visit(
+    request: &super::CopyRequest,
+    plan: &CopyPlan,
+    visitor: &mut dyn FnMut(&FileStat) -> model::progress::Control,
+) -> Result<()> {
+    walk_sources(request, plan, &mut |event| match event {
+        WalkEvent::Entry(entry) => visitor(entry.stat),
+        _ => model::progress::Control::Continue,
+    })
+}
+
+/// Walks the sources as the copy does.
+fn walk_sources(
+    request: &super::CopyRequest,
+    plan: &CopyPlan,
+    visitor: &mut dyn FnMut(&WalkEvent<'_>) -> model::progress::Control,
+) -> Result<()> {
     for item in &plan.items {
         if item.stat.kind != InodeKind::Directory {
-            counted.add(&item.stat);
+            let name = item.name.as_deref().unwrap_or_default();
+            let entry = TreeEntry { directory: &item.parent, name, stat: &item.stat };
+            if visitor(&WalkEvent::Entry(entry)).is_stop() {
+                return Ok(());
+            }
             continue;
         }
         let top = match &item.name {
@@ -495,18 +529,12 @@ pub fn count(
             WalkLimits { one_file_system: request.one_file_system, ..WalkLimits::default() };
         let mut walk = TreeWalk::below(top, limits)?;
         while let Some(event) = walk.next() {
-            match event {
-                WalkEvent::Enter(_) => counted.directories += 1,
-                WalkEvent::Entry(entry) => counted.add(entry.stat),
-                WalkEvent::Refused(..) => counted.refused += 1,
-                WalkEvent::OtherFileSystem(_) | WalkEvent::Leave(_) => {}
-            }
-            if ask().is_stop() {
-                return Ok(counted);
+            if visitor(&event).is_stop() {
+                return Ok(());
             }
         }
     }
-    Ok(counted)
+    Ok(())
 }
 
 impl CopyCount {

@@ -43,6 +43,10 @@ pub struct CopyArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub limit_rate: Option<Bytes>,
 
+    /// Do not wait for another copy on the same rotating or removable disk
+    #[arg(long)]
+    pub now: bool,
+
     /// Copy everything again that an interrupted run of the same command completed
     #[arg(long)]
     pub restart: bool,

@@ -1,19 +1,19 @@
 //! `terrace copy`: the plan from what was typed, the copy with its progress and its recording, the
 //! receipt.
 
-use super::deliver::Delivery;
+use super::deliver::{Activity, Delivery};
 use super::record_options;
 use crate::args::When;
 use crate::args::copy::CopyArgs;
 use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::copy::{CopyPage, progress_text};
-use crate::output::progress::Progress;
+use crate::output::copy::{CopyPage, progress_text, turn_text};
+use crate::output::{self, progress::Progress};
 use explain::transfer::TransferMeter;
 use machine::Root;
 use model::progress::Control;
-use place::copy::{self, CopyRequest, Existing};
+use place::copy::{self, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,6 +34,9 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
             let unfit = copy::unfit(&request, &plan, &mut stop_if_interrupted)?;
             return Ok::<_, Error>(CopyPage::planned(&plan, counted, unfit));
         }
+        let Some(turn) = take_turn(&root, &request, &plan, activity)? else {
+            return Ok(CopyPage::never_begun(&plan));
+        };
         let gauges = Arc::default();
         let recording = record_options::start_copy_log(log, &gauges)?;
         let targets = plan.target_paths();
@@ -64,8 +67,32 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
         let copied = copied?;
         recorded?;
-        Ok(CopyPage::done(copied, targets, verdict))
+        Ok(CopyPage::done(copied, targets, verdict).after(&turn))
     })
+}
+
+/// Waits for other copies on the same disks, and says for whom; `None` after Ctrl-C.
+fn take_turn(
+    root: &Root,
+    request: &CopyRequest,
+    plan: &CopyPlan,
+    activity: &Activity,
+) -> Result<Option<DiskTurn>> {
+    let mut said: Option<TurnHolder> = None;
+    let turn = copy::take_turn(root, request, plan, &mut |holder| {
+        if let Some(holder) = holder {
+            let text = turn_text(holder);
+            // A line for each of them where there is no line of progress.
+            let is_other = said.as_ref().is_none_or(|said| said.pid != holder.pid);
+            if !Progress::is_shown() && is_other {
+                output::announce("copy", &text);
+            }
+            activity.display(&text);
+            said = Some(holder.clone());
+        }
+        stop_if_interrupted()
+    })?;
+    Ok(turn)
 }
 
 fn stop_if_interrupted() -> Control {
@@ -87,6 +114,7 @@ fn request(args: &CopyArgs) -> CopyRequest {
         verify: args.verify,
         keep_cached: args.keep_cached,
         limit_rate: args.limit_rate.map(|rate| rate.0),
+        now: args.now,
         restart: args.restart,
         skip_unfit: args.skip_unfit,
         // For the line of progress and the recording.

@@ -8,13 +8,15 @@ use super::report::Report;
 use explain::transfer::{TransferLimit, TransferVerdict};
 use model::Bytes;
 use model::copy_gauges::CopyGauges;
-use place::copy::{CopyCount, CopyFailure, CopyPlan, CopyReport};
+use place::copy::{CopyCount, CopyFailure, CopyPlan, CopyReport, DiskTurn, TurnHolder};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Failures on the page; the JSON has more.
 const SHOWN_FAILURES: usize = 10;
+/// A shorter wait for other copies is not named: it is the time to look for them.
+const LEAST_WAIT_SECONDS: f64 = 0.05;
 
 /// The receipt of a copy, or what one would do.
 #[derive(Debug, Serialize)]
@@ -33,20 +35,43 @@ pub struct CopyPage {
     /// What limited the copy in its last seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
+    /// Seconds for which it waited for other copies on its disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_seconds: Option<f64>,
+    /// Disks on which other copies could not be waited for, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unlocked: Vec<String>,
 }
 
 impl CopyPage {
     /// Of a dry run.
     pub fn planned(plan: &CopyPlan, planned: CopyCount, unfit: Vec<CopyFailure>) -> Self {
-        let targets = plan.target_paths();
-        Self { targets, planned: Some(planned), unfit, done: None, limit: None }
+        Self { planned: Some(planned), unfit, ..Self::never_begun(plan) }
+    }
+
+    /// Of a copy that was stopped while it waited for its turn.
+    pub fn never_begun(plan: &CopyPlan) -> Self {
+        Self::to(plan.target_paths())
+    }
+
+    fn to(targets: Vec<PathBuf>) -> Self {
+        let (planned, done, limit, waited_seconds) = (None, None, None, None);
+        let (unfit, unlocked) = (Vec::new(), Vec::new());
+        Self { targets, planned, unfit, done, limit, waited_seconds, unlocked }
     }
 
     /// Of a copy.
     pub fn done(done: CopyReport, targets: Vec<PathBuf>, verdict: Option<TransferVerdict>) -> Self {
         let known = verdict.filter(|verdict| verdict.limit != TransferLimit::Unproven);
         let limit = known.map(|verdict| verdict.sentence);
-        Self { targets, planned: None, unfit: Vec::new(), done: Some(done), limit }
+        Self { done: Some(done), limit, ..Self::to(targets) }
+    }
+
+    /// With what its turn on the disks took.
+    pub fn after(self, turn: &DiskTurn) -> Self {
+        let waited = turn.waited.as_secs_f64();
+        let waited_seconds = (waited >= LEAST_WAIT_SECONDS).then_some(waited);
+        Self { waited_seconds, unlocked: turn.unlocked.clone(), ..self }
     }
 
     fn target_words(&self) -> String {
@@ -87,7 +112,11 @@ impl Report for CopyPage {
     }
 
     fn shortfall(&self) -> Option<String> {
-        let done = self.done.as_ref()?;
+        let Some(done) = &self.done else {
+            let is_planned = self.planned.is_some();
+            let why = "interrupted while it waited for another copy; nothing was touched";
+            return (!is_planned).then(|| why.to_owned());
+        };
         if !done.is_complete {
             let path = done.unfinished.as_ref().map(|path| path.display().to_string());
             return Some(format!(
@@ -132,6 +161,11 @@ impl CopyPage {
             ));
         }
         out.notes(self.limit.as_ref());
+        out.notes(self.waited_seconds.map(|seconds| {
+            let time = figure::precise_time(seconds * 1e9);
+            format!("waited {time} before that for other copies on its disks")
+        }));
+        out.notes(self.unlocked.iter().map(|why| escaped(why)));
         out.notes(cache_words(done));
         let engines = done.engines.iter().map(|used| {
             format!("{}: {} with {}", used.engine, files(used.files), Bytes(used.bytes))
@@ -178,6 +212,20 @@ fn cache_words(done: &CopyReport) -> Vec<String> {
         Bytes(after),
         Bytes(target)
     )]
+}
+
+/// For whom a copy waits.
+pub fn turn_text(holder: &TurnHolder) -> String {
+    let process = match (holder.pid, &holder.command) {
+        (Some(pid), Some(command)) => format!("process {pid} ({command})"),
+        (Some(pid), None) => format!("process {pid}"),
+        (None, _) => "a process that cannot be seen from here".to_owned(),
+    };
+    let running = holder.running.map_or(String::new(), |running| {
+        format!(", running for {}", figure::precise_time(running.as_nanos() as f64))
+    });
+    let disk = &holder.disk;
+    format!("waits for {process}, which copies on {disk}{running}; --now does not wait")
 }
 
 /// What the line of progress says: percent on the device, and what is under way.
