@@ -1,19 +1,23 @@
 //! `terrace copy` of trees that are hard to copy: deeper than a path may be long, with few
-//! descriptors.
+//! descriptors; and any tree, made from a seed, by each engine on each file system. What is
+//! compared is read by code that the program does not share.
 
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/random_tree.rs"]
+mod random_tree;
 mod support;
 #[path = "support/trees.rs"]
 mod trees;
 
+use random_tree::make_tree;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::TERRACE;
-use testkit::TempDir;
+use support::{TERRACE, terrace};
+use testkit::{Mounted, TempDir};
 use trees::{assert_same, described, make_deep};
 
 /// With a name of 22 bytes a path of more than 4,096 bytes, and far more than 64 levels.
@@ -77,4 +81,72 @@ fn a_tree_that_is_deeper_than_a_path_is_copied_merged_with_and_removed_with_few_
     copies(&format!("{shown}/source {shown}/other --restart"));
     assert_eq!(hidden(directory.path()), 0);
     assert_same(&described(&source), &directory.join("other"), "after --restart");
+}
+
+/// How the trees are copied. The first is the choice of the program.
+const WAYS: [&str; 6] = [
+    "",
+    "--engine uring",
+    "--engine uncached --verify",
+    "--engine paced --verify",
+    "--engine plain",
+    "--engine cached --keep-cached",
+];
+
+/// Any tree, by each engine, on each file system: content and metadata are equal. The seeds are
+/// those of TERRACE_COPY_SEEDS (`7` or `1-40`), else one.
+#[test]
+fn any_tree_is_copied_whole_by_each_engine_on_each_file_system() {
+    if !testkit::is_admin() {
+        return testkit::skip("root with all its rights");
+    }
+    let systems: [(&str, &[&str]); 3] = [
+        // Of 256 bytes an inode has room for nanoseconds.
+        ("ext4", &["-q", "-F", "-I", "256"]),
+        ("xfs", &["-q", "-f"]),
+        ("btrfs", &["-q", "-f"]),
+    ];
+    for (name, options) in systems {
+        let mount = match Mounted::made(name, options, 900 << 20) {
+            Ok(mount) => mount,
+            Err(need) => {
+                testkit::skip(need);
+                continue;
+            }
+        };
+        for seed in seeds() {
+            any_tree(&mount, name, seed);
+        }
+    }
+}
+
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    let asked = std::env::var("TERRACE_COPY_SEEDS").unwrap_or_else(|_| "1".to_owned());
+    let (first, last) = asked.split_once('-').unwrap_or((&asked, &asked));
+    first.parse().unwrap()..=last.parse().unwrap()
+}
+
+fn any_tree(mount: &Mounted, system: &str, seed: u64) {
+    let source = mount.path().join("source");
+    make_tree(&source, seed);
+    let expected = described(&source);
+    for way in WAYS {
+        let what = format!("seed {seed}, {system}, {way}");
+        let target = mount.path().join("copy");
+        let words = format!("copy {} {} {way}", source.display(), target.display());
+        let ran = terrace(&words);
+        assert_eq!(ran.code, Some(0), "{what}: {}{}", ran.out, ran.err);
+        assert!(!ran.out.contains("without"), "{what}: something was not kept: {}", ran.out);
+        assert_same(&expected, &target, &what);
+        if way.is_empty() {
+            // Onto what exists: nothing of it stays, and nothing else changes.
+            let words = format!("copy {}/. {}", source.display(), target.display());
+            let ran = terrace(&words);
+            assert_eq!(ran.code, Some(0), "{what}, again: {}{}", ran.out, ran.err);
+            assert_same(&expected, &target, &format!("{what}, again"));
+        }
+        fs::remove_dir_all(target).unwrap();
+    }
+    assert_same(&expected, &source, "the source");
+    fs::remove_dir_all(source).unwrap();
 }
