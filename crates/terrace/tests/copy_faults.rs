@@ -8,10 +8,12 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use rustix::io::Errno;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use support::{Ran, command, terrace};
-use testkit::disk_model::RequestKind::{Flush, Read as Reads, Write as Writes};
+use testkit::disk_model::RequestKind::{self, Flush, Read as Reads, Write as Writes};
 use testkit::{
     Beyond, DiskMount, FaultPlan, FaultyDisk, FaultyFiles, FileFault, FileSystem, TempDir, Trigger,
 };
@@ -108,41 +110,142 @@ fn a_source_that_changes_or_shrinks_meanwhile_is_not_placed() {
     }
 }
 
-/// Each write and each flush of a small copy fails once: an error, or all of it is whole.
+/// The numbers of the requests that are tried: each with TERRACE_COPY_FAULTS=all, else a few, the
+/// first and the last among them.
+fn tried(requests: u64) -> Vec<u64> {
+    let is_all = std::env::var("TERRACE_COPY_FAULTS").is_ok_and(|asked| asked == "all");
+    let most = if is_all { requests } else { requests.min(7) };
+    (0..most)
+        .map(|step| step * requests.saturating_sub(1) / most.saturating_sub(1).max(1))
+        .collect()
+}
+
+fn count(disk: &FaultyDisk, kind: RequestKind) -> u64 {
+    disk.requests().iter().filter(|request| request.kind == kind).count() as u64
+}
+
+/// A run that failed has said so, and what it placed is whole.
+#[track_caller]
+fn assert_honest(ran: &Ran, source: &Path, copy: &Path, what: &str) {
+    assert!([Some(0), Some(1), Some(3)].contains(&ran.code), "{what}: {ran:?}");
+    let there = all_whole(source, copy);
+    if ran.code == Some(0) {
+        assert_eq!(there, 4, "{what}");
+    } else {
+        assert!(ran.err.starts_with("terrace: copy: "), "{what}: {ran:?}");
+        assert_eq!(ran.err.lines().count(), 1, "{what}: {ran:?}");
+    }
+}
+
+/// A write or a flush of a small copy fails, or the device has no more room for it: an error, or
+/// all of it is whole. When the fault is gone, the same command ends equal.
 #[test]
 fn a_target_that_fails_at_any_request_leaves_nothing_incomplete() {
     let source = TempDir::new();
     make_tree(source.path());
     let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
-    let count = {
+    let counts = {
         let Some(mount) = mounted(&disk) else { return };
         let to = mount.path().join("copy");
         assert_eq!(copy(source.path(), &to, "").code, Some(0));
-        let requests = disk.requests();
-        let of = |kind| requests.iter().filter(|request| request.kind == kind).count() as u64;
-        [(Writes, of(Writes)), (Flush, of(Flush))]
+        [count(&disk, Writes), count(&disk, Flush)]
     };
+    let (io, space) = (Errno::IO.raw_os_error(), Errno::NOSPC.raw_os_error());
+    let cases = [(Writes, io, counts[0]), (Writes, space, counts[0]), (Flush, io, counts[1])];
     let mut failed = 0;
-    for (kind, requests) in count {
-        // A dozen moments of each kind, the first and the last among them.
-        for step in 0..12 {
-            let number = requests.saturating_sub(1) * step / 11;
+    for (kind, error, requests) in cases {
+        for number in tried(requests) {
+            let what = format!("{kind:?} {number} of {requests}, error {error}");
             let mount = disk.mount(FileSystem::Ext4).unwrap();
-            disk.set_plan(FaultPlan::new().failing(kind, number));
-            let to = mount.path().join("copy");
-            let ran = copy(source.path(), &to, "");
-            assert!([Some(0), Some(1), Some(3)].contains(&ran.code), "{number}: {}", ran.err);
+            let fault = FileFault::Fail(error);
+            disk.set_plan(FaultPlan::new().with(Trigger::Nth(kind, number), fault));
+            let ran = copy(source.path(), &mount.path().join("copy"), "");
             disk.set_plan(FaultPlan::new());
-            if ran.code == Some(0) {
-                assert_eq!(all_whole(source.path(), &to), 4, "request {number}");
-            } else {
+            assert_honest(&ran, source.path(), &mount.path().join("copy"), &what);
+            drop(mount);
+            if ran.code != Some(0) {
                 failed += 1;
-                all_whole(source.path(), &to);
-                assert!(!ran.err.is_empty() || ran.out.contains("not copied"), "{number}");
+                goes_on(&disk, source.path(), &what);
             }
         }
     }
     assert!(failed > 0, "no request that failed was noticed");
+}
+
+/// The disk is mounted again, and the same command ends with a whole copy and no leftover.
+fn goes_on(disk: &FaultyDisk, source: &Path, what: &str) {
+    let mount = disk.mount_again(FileSystem::Ext4).unwrap();
+    let placed = mount.path().join("copy");
+    let is_hidden = names(mount.path()).iter().any(is_hidden_name);
+    // A copy that was placed without some files is a directory to copy into, as for `cp -a`.
+    let again = if placed.exists() && !is_hidden { source.join(".") } else { source.to_owned() };
+    let ran = copy(&again, &placed, "");
+    assert_eq!(ran.code, Some(0), "{what}, again: {ran:?}");
+    assert_eq!(all_whole(source, &placed), 4, "{what}, again");
+    assert_eq!(names(&placed), names(source), "{what}, again");
+    let all = names(mount.path()).into_iter().chain(names(&placed));
+    let left: Vec<_> = all.filter(is_hidden_name).collect();
+    assert!(left.is_empty(), "{what}, again: {left:?}");
+}
+
+fn is_hidden_name(name: &OsString) -> bool {
+    name.as_encoded_bytes().starts_with(b".terrace")
+}
+
+/// A read of the source's disk fails, of data, a directory or an inode: what it held is named, and
+/// the rest is copied.
+#[test]
+fn a_source_that_fails_at_any_request_leaves_nothing_incomplete() {
+    let (model, target) = (TempDir::new(), TempDir::new());
+    make_tree(model.path());
+    let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
+    {
+        let Some(mount) = mounted(&disk) else { return };
+        make_tree(&mount.path().join("source"));
+    }
+    let attempt = |plan: FaultPlan, number: u64| {
+        let mount = disk.mount_again(FileSystem::Ext4).unwrap();
+        disk.set_plan(plan);
+        let to = target.join(format!("copy{number}"));
+        let ran = copy(&mount.path().join("source"), &to, "");
+        let requests = count(&disk, Reads);
+        disk.set_plan(FaultPlan::new());
+        assert_honest(&ran, model.path(), &to, &format!("read {number} of {requests}"));
+        (ran, requests)
+    };
+    let (ran, requests) = attempt(FaultPlan::new(), u64::MAX);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut failed = 0;
+    for number in tried(requests) {
+        let plan = FaultPlan::new().failing(Reads, number);
+        failed += u64::from(attempt(plan, number).0.code != Some(0));
+    }
+    assert!(failed > 0, "no request that failed was noticed");
+}
+
+/// Another program takes the room while the copy is under way.
+#[test]
+fn a_target_that_is_full_midway_names_the_file_and_the_offset() {
+    let source = TempDir::new();
+    fs::write(source.join("large"), bytes(9, 16 * MIB)).unwrap();
+    fs::write(source.join("small"), "whole").unwrap();
+    let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
+    let Some(mount) = mounted(&disk) else { return };
+    let to = mount.path().join("copy");
+    let words =
+        format!("copy {} {} --engine paced --limit-rate 8m", source.path().display(), to.display());
+    let mut line = command(&words);
+    line.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = line.spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(600));
+    // As much as there is.
+    let _ = fs::write(mount.path().join("other"), vec![1; 64 * MIB]);
+    let ended = child.wait_with_output().unwrap();
+    let page = one_line(&String::from_utf8_lossy(&ended.stdout));
+    assert_eq!(ended.status.code(), Some(1), "{page}");
+    assert!(page.contains("large: cannot") && page.contains("at byte"), "{page}");
+    assert!(page.contains("no space left"), "{page}");
+    assert_eq!(names(&to), ["small"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What was typed, resolved as `cp -a` does: which entries are copied, into which directory, under
 //! which names. Refuses what makes no sense before anything is touched.
 
-use super::CopyRequest;
+use super::{CopyRequest, staging};
 use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -62,7 +62,7 @@ pub fn plan(request: &CopyRequest) -> Result<CopyPlan> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(usage("use", sys::plain_reason(&error), target)),
     };
-    let into = if found == Some(true) {
+    let into = if found == Some(true) && !is_placed_copy(target, &items) {
         for item in &mut items {
             if item.target_name.is_none() && !ends_with_dot(&item.path) {
                 item.target_name = real_name(&item.path);
@@ -70,10 +70,26 @@ pub fn plan(request: &CopyRequest) -> Result<CopyPlan> {
         }
         Directory::open(target).map_err(|error| failed("open the directory", &error))?
     } else {
-        into_new(target, &mut items, found.is_some())?
+        into_new(target, &mut items, found == Some(false))?
     };
     check(&items, &into, target)?;
     Ok(CopyPlan { items, into })
+}
+
+/// Whether the target is the copy itself, of an earlier run that ended when it had its name: the
+/// same command goes on then, and copies nothing into it.
+fn is_placed_copy(target: &Path, items: &[CopyItem]) -> bool {
+    let ([only], Some(name)) = (items, target.file_name()) else { return false };
+    only.stat.kind == InodeKind::Directory
+        && Directory::open(parent_of(target))
+            .is_ok_and(|parent| staging::was_placed(&parent, &only.stat, name))
+}
+
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// The directory of a target that is no directory yet: the only source gets the target's name.
@@ -93,16 +109,16 @@ fn into_new(target: &Path, items: &mut [CopyItem], exists: bool) -> Result<Direc
         return Err(usage("copy to", "it has no name".to_owned(), target));
     };
     only.target_name = Some(name.to_owned());
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    Directory::open(parent).map_err(|error| usage("copy to", error.to_string(), target))
+    Directory::open(parent_of(target)).map_err(|error| usage("copy to", error.to_string(), target))
 }
 
 /// A source, found.
 fn item(source: &Path) -> Result<CopyItem> {
-    let absent = |error: sys::Error| usage("copy", sys::plain_reason(&error.source), source);
+    let absent = |error: sys::Error| {
+        let failed = error.kind == sys::ErrorKind::Device;
+        let kind = if failed { ErrorKind::Failed } else { ErrorKind::Usage };
+        Error::new(kind, "copy", sys::plain_reason(&error.source)).at(source)
+    };
     let text = source.as_os_str().as_bytes();
     // A link with a slash behind it stands for its target.
     let is_itself = text.ends_with(b"/") || ends_with_dot(source);
@@ -117,11 +133,7 @@ fn item(source: &Path) -> Result<CopyItem> {
         let target_name = if ends_with_dot(source) { None } else { real_name(source) };
         return Ok(CopyItem { parent, name: None, stat, target_name, path: source.to_owned() });
     };
-    let above = match source.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above,
-        _ => Path::new("."),
-    };
-    let parent = Directory::open(above).map_err(absent)?;
+    let parent = Directory::open(parent_of(source)).map_err(absent)?;
     let stat = parent.stat(&name).map_err(absent)?;
     let target_name = Some(name.clone());
     Ok(CopyItem { parent, name: Some(name), stat, target_name, path: source.to_owned() })

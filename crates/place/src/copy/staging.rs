@@ -15,6 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use sys::directory::Directory;
+use sys::file_stat::FileStat;
 use sys::lock::{self, LockMode};
 
 /// What the names of all staging directories begin with.
@@ -156,14 +157,31 @@ fn empty_below(directory: &Directory, name: &OsStr) -> Result<()> {
     }
 }
 
+/// Whether an earlier run had put the copy of `stat` in place as `name` in `into`, and ended before
+/// its hidden directory was removed.
+pub(super) fn was_placed(into: &Directory, stat: &FileStat, name: &OsStr) -> bool {
+    let mut hidden = OsString::from(PREFIX);
+    hidden.push(key_of(std::iter::once((stat, Some(name)))));
+    let Ok(found) = into.subdirectory(&hidden) else { return false };
+    if !matches!(found.fault_of_itself(), Ok(None)) {
+        return false;
+    }
+    let left = found.subdirectory(OsStr::new(TREE)).and_then(|tree| tree.stat(name));
+    left.is_err_and(|error| error.kind == sys::ErrorKind::NotFound)
+}
+
 /// 16 hexadecimal digits of what was asked for: the sources by their inodes and the names of their
 /// copies.
 fn key(plan: &CopyPlan) -> String {
+    key_of(plan.items.iter().map(|item| (&item.stat, item.target_name.as_deref())))
+}
+
+fn key_of<'a>(items: impl Iterator<Item = (&'a FileStat, Option<&'a OsStr>)>) -> String {
     let mut text = Vec::new();
-    for item in &plan.items {
-        text.extend(item.stat.device.to_le_bytes());
-        text.extend(item.stat.inode.to_le_bytes());
-        if let Some(name) = &item.target_name {
+    for (stat, target_name) in items {
+        text.extend(stat.device.to_le_bytes());
+        text.extend(stat.inode.to_le_bytes());
+        if let Some(name) = target_name {
             text.extend(name.as_bytes());
         }
         text.push(0);
