@@ -12,6 +12,7 @@
 //! Copies on one disk take turns ([`take_turn`]). How bytes move is chosen by [`engine`].
 
 mod check;
+mod eject;
 pub mod engine;
 mod large;
 mod merge;
@@ -26,6 +27,7 @@ mod tree;
 mod verify;
 
 pub use check::unfit;
+pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
 pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
 pub use plan::{CopyPlan, plan};
 pub use queue::{DiskTurn, NEVER_WAITS_BYTES, TurnHolder, take_turn};

@@ -8,6 +8,7 @@ use rustix::fs::{ioctl_blksszget, major, minor};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 /// `BLKGETSIZE64`, from linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
@@ -44,6 +45,21 @@ pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
     // SAFETY: this ioctl reads two 64-bit numbers; `range` is live.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
     check("discard", answer).map(drop)
+}
+
+/// Whether something on this machine has the block device at `path` for itself: a mount in any
+/// namespace, swap, a stack of devices. `None` if it cannot be opened.
+#[must_use]
+pub fn is_claimed(path: &Path) -> Option<bool> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    // Of a block device this flag alone means: fail if it is claimed.
+    options.read(true).custom_flags(libc::O_EXCL | libc::O_CLOEXEC);
+    match options.open(path) {
+        Ok(_) => Some(false),
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(true),
+        Err(_) => None,
+    }
 }
 
 /// The major and minor part of a device number as the standard library gives it

@@ -26,6 +26,7 @@ pub mod libc_facts;
 pub mod local_time;
 pub mod lock;
 pub mod memory;
+pub mod mount;
 pub mod pagemap;
 pub mod parent;
 pub mod perf;

@@ -43,6 +43,11 @@ pub struct CopyArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub limit_rate: Option<Bytes>,
 
+    /// Unmount the target's file system when the copy is durable, and say whether its disk is safe
+    /// to unplug
+    #[arg(long, conflicts_with = "verify")]
+    pub eject: bool,
+
     /// Do not wait for another copy on the same rotating or removable disk
     #[arg(long)]
     pub now: bool,

@@ -14,6 +14,7 @@ use explain::transfer::TransferMeter;
 use machine::Root;
 use model::progress::Control;
 use place::copy::{self, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
     let request = request(args);
     let plan = copy::plan(&request)?;
     let root = Root::system();
+    let eject = if args.eject { Some(copy::plan_eject(&root, &plan, &kept(args))?) } else { None };
     // The recording of a copy has what the copy counts of itself.
     let log = args.log.as_deref().or(args.form.record.as_deref());
     let form = FormArgs { record: None, ..args.form.clone() };
@@ -67,8 +69,19 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
         let copied = copied?;
         recorded?;
-        Ok(CopyPage::done(copied, targets, verdict).after(&turn))
+        let mut page = CopyPage::done(copied, targets, verdict).after(&turn);
+        if let Some(plan) = eject.filter(|_| page.is_complete()) {
+            activity.display("unmounting");
+            page.eject = Some(copy::eject(&root, &plan, &mut stop_if_interrupted));
+        }
+        Ok(page)
     })
+}
+
+/// What stays open while the copy works.
+fn kept(args: &CopyArgs) -> Vec<PathBuf> {
+    let files = [&args.log, &args.form.record, &args.form.output];
+    files.into_iter().flatten().cloned().collect()
 }
 
 /// Waits for other copies on the same disks, and says for whom; `None` after Ctrl-C.

@@ -8,7 +8,10 @@ use super::report::Report;
 use explain::transfer::{TransferLimit, TransferVerdict};
 use model::Bytes;
 use model::copy_gauges::CopyGauges;
-use place::copy::{CopyCount, CopyFailure, CopyPlan, CopyReport, DiskTurn, TurnHolder};
+use place::copy::{
+    CopyCount, CopyFailure, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse,
+    TurnHolder,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,6 +44,9 @@ pub struct CopyPage {
     /// Disks on which other copies could not be waited for, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unlocked: Vec<String>,
+    /// What became of the target's file system, with `--eject`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eject: Option<EjectReport>,
 }
 
 impl CopyPage {
@@ -57,7 +63,8 @@ impl CopyPage {
     fn to(targets: Vec<PathBuf>) -> Self {
         let (planned, done, limit, waited_seconds) = (None, None, None, None);
         let (unfit, unlocked) = (Vec::new(), Vec::new());
-        Self { targets, planned, unfit, done, limit, waited_seconds, unlocked }
+        let eject = None;
+        Self { targets, planned, unfit, done, limit, waited_seconds, unlocked, eject }
     }
 
     /// Of a copy.
@@ -72,6 +79,11 @@ impl CopyPage {
         let waited = turn.waited.as_secs_f64();
         let waited_seconds = (waited >= LEAST_WAIT_SECONDS).then_some(waited);
         Self { waited_seconds, unlocked: turn.unlocked.clone(), ..self }
+    }
+
+    /// Whether the copy is on the device and has its name.
+    pub fn is_complete(&self) -> bool {
+        self.done.as_ref().is_some_and(|done| done.is_complete)
     }
 
     fn target_words(&self) -> String {
@@ -108,6 +120,7 @@ impl Report for CopyPage {
         }
         if let Some(done) = &self.done {
             self.receipt(done, out);
+            self.ejected(out);
         }
     }
 
@@ -126,12 +139,40 @@ impl Report for CopyPage {
                 escaped(&path.unwrap_or_default())
             ));
         }
-        (done.failure_count > 0)
-            .then(|| format!("{} not copied, the rest is", entries(done.failure_count)))
+        let left_out = (done.failure_count > 0)
+            .then(|| format!("{} not copied, the rest is", entries(done.failure_count)));
+        let mounted = self.eject.as_ref().filter(|eject| !eject.is_unmounted).map(still_mounted);
+        match (left_out, mounted) {
+            (Some(left_out), Some(mounted)) => Some(format!("{left_out}; {mounted}")),
+            (one, other) => one.or(other),
+        }
     }
 }
 
 impl CopyPage {
+    /// What became of the target's file system.
+    fn ejected(&self, out: &mut PageText) {
+        let Some(eject) = &self.eject else { return };
+        for holder in eject.holders.iter().take(SHOWN_FAILURES) {
+            out.note(&format!("held by {}", holder_words(holder)));
+        }
+        let hidden = eject.holders.len().saturating_sub(SHOWN_FAILURES);
+        if hidden > 0 {
+            out.note(&format!("held by {hidden} more; --json names up to 100"));
+        }
+        let (device, point) = (escaped(&eject.device), eject.mount_point.display().to_string());
+        if eject.is_safe_to_unplug() {
+            let point = escaped(&point);
+            out.sentence(&format!("unmounted from {point}: {device} is safe to unplug"));
+        } else if eject.is_unmounted {
+            let used = eject.still_used.join("; ");
+            out.sentence(&format!(
+                "{device} is unmounted, but do not unplug its disk yet: {}",
+                escaped(&used)
+            ));
+        }
+    }
+
     fn receipt(&self, done: &CopyReport, out: &mut PageText) {
         let rate = figure::precise_rate(done.written_bytes as f64 / done.seconds.max(1e-9));
         let time = figure::precise_time(done.seconds * 1e9);
@@ -212,6 +253,35 @@ fn cache_words(done: &CopyReport) -> Vec<String> {
         Bytes(after),
         Bytes(target)
     )]
+}
+
+/// Why the file system is still mounted.
+fn still_mounted(eject: &EjectReport) -> String {
+    let point = eject.mount_point.display().to_string();
+    let why = eject.reason.clone().unwrap_or_default();
+    let holder = match eject.holders.as_slice() {
+        [] => "what holds it cannot be seen".to_owned(),
+        [only] => format!("held by {}", holder_words(only)),
+        [first, others @ ..] => {
+            format!("held by {} and {} more", holder_words(first), others.len())
+        }
+    };
+    format!("the copy is durable, but {point} is still mounted ({why}): {holder}")
+}
+
+fn holder_words(holder: &EjectHolder) -> String {
+    let what = match holder.uses {
+        HolderUse::WorkingDirectory => "working directory",
+        HolderUse::RootDirectory => "root directory",
+        HolderUse::Program => "program",
+        HolderUse::OpenFile => "open file",
+        HolderUse::MappedFile => "mapped file",
+        HolderUse::LoopDevice => "file behind it",
+    };
+    let name = escaped(&holder.name);
+    let path = holder.path.display().to_string();
+    let process = holder.pid.map_or(format!("{name}"), |pid| format!("process {pid} ({name})"));
+    format!("{process}, {what} {}", escaped(&path))
 }
 
 /// For whom a copy waits.
