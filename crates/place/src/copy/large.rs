@@ -55,7 +55,8 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
         let aside = match queue.as_mut().filter(|_| shared.engines.may_use_ring()) {
             Some(queue) => {
                 let first = Some(first);
-                let mut files = RingFiles { shared, jobs, first, aside: None, is_checked };
+                let refused = Vec::new();
+                let mut files = RingFiles { shared, jobs, first, aside: None, refused, is_checked };
                 let before = pace.held_back();
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
@@ -67,16 +68,18 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
                 if summary.is_broken {
                     shared.engines.refuse(CopyEngine::Uring, "the ring failed");
                 }
-                files.aside
+                files.refused.extend(files.aside.map(|large| *large));
+                files.refused
             }
             None => {
                 let opened = LargeFile::open(shared, first);
-                opened.and_then(|large| large.shared_data(shared))
+                let left = opened.and_then(|large| large.shared_data(shared));
+                left.map(|large| *large).into_iter().collect()
             }
         };
-        if let Some(large) = aside {
+        for large in aside {
             buffer.resize(BUFFER_BYTES, 0);
-            large.copy_by_calls(shared, &mut pace, &mut buffer);
+            Box::new(large).copy_by_calls(shared, &mut pace, &mut buffer);
         }
     }
     shared.outcome.most_under_way(pace.most_under_way());
@@ -128,6 +131,17 @@ impl LargeFile {
 
     pub(super) fn take_files(&mut self) -> Option<(File, File)> {
         self.files.take()
+    }
+
+    /// Another engine copies all of it.
+    pub(super) fn begin_again(&mut self, source: File, target: File) {
+        // Its own descriptors: what was set on them does not last.
+        let _ = file::set_direct(&source, false);
+        let _ = file::set_direct(&target, false);
+        if let Some(checksums) = &mut self.checksums {
+            checksums.clear();
+        }
+        self.files = Some((source, target));
     }
 
     pub(super) fn put_back(&mut self, source: File, target: File) {

@@ -120,7 +120,7 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
     Ok(())
 }
 
-fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, job: FileJob, buffer: &mut [u8]) {
+fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer: &mut [u8]) {
     let mut answer = Err("it changed while it was read".to_owned());
     for _ in 0..ATTEMPTS {
         match copy_data(shared, &job, buffer) {
@@ -128,7 +128,15 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, job: FileJob, buffer: &mu
                 answer = Ok(small);
                 break;
             }
-            Ok(None) => {}
+            Ok(None) => {
+                // As it is now; one that became large is left to the next run.
+                if let Ok(now) = job.pair.source.stat(&job.name)
+                    && now.is_same_inode(&job.stat)
+                    && now.bytes < LARGE_FROM_BYTES
+                {
+                    job.stat = now;
+                }
+            }
             Err(error) => {
                 answer = Err(format!(
                     "cannot {}: {}",

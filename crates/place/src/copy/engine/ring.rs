@@ -8,11 +8,11 @@ use super::{Engines, is_cached};
 use crate::copy::large::{BUFFER_BYTES, LargeFile};
 use crate::copy::{CopyShared, FileJob, verify};
 use model::copy_gauges::CopyEngine;
-use model::device::Alignment;
+use model::device::{Alignment, DeviceError};
 use model::progress::Control;
 use std::fs::File;
 use std::sync::mpsc::Receiver;
-use sys::{cachestat, file};
+use sys::{ErrorKind, cachestat, file};
 use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
 
 /// What direct requests are aligned to where the kernel does not say.
@@ -26,6 +26,8 @@ pub(in crate::copy) struct RingFiles<'a, 'b> {
     pub(in crate::copy) first: Option<FileJob>,
     /// A file that the ring does not take: it is copied by calls when the ring is empty.
     pub(in crate::copy) aside: Option<Box<LargeFile>>,
+    /// Files whose direct requests were refused midway: calls copy them when the ring is empty.
+    pub(in crate::copy) refused: Vec<LargeFile>,
     /// Whether the cache was asked if direct writes are direct.
     pub(in crate::copy) is_checked: bool,
 }
@@ -98,11 +100,25 @@ impl FileCopier for RingFiles<'_, '_> {
         match end {
             FileEnd::Durable => large.complete(self.shared, &source, &target, CopyEngine::Uring),
             FileEnd::Shorter => large.changed(self.shared, "it became shorter while it was read"),
+            FileEnd::Failed(failure) if is_refusal(&failure.error) => {
+                let reason = sys::plain_reason(&failure.error.source);
+                let why = format!("direct requests were refused midway: {reason}");
+                self.shared.engines.refuse(CopyEngine::Uring, &why);
+                let mut again = large;
+                again.begin_again(source, target);
+                self.refused.push(*again);
+            }
             FileEnd::Failed(failure) => large.failed(self.shared, &failure.error),
             // It stays without a seal: the next run copies it again.
             FileEnd::Stopped { .. } => {}
         }
     }
+}
+
+/// Whether a request was not tried because of how it was made. What is wrong with the file itself
+/// is found by the calls then.
+fn is_refusal(error: &DeviceError) -> bool {
+    matches!(ErrorKind::of(&error.source), ErrorKind::Invalid | ErrorKind::Unsupported)
 }
 
 type Refused = (Box<LargeFile>, Option<String>);
