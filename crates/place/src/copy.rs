@@ -16,6 +16,7 @@ mod eject;
 pub mod engine;
 mod large;
 mod merge;
+mod offsets;
 mod outcome;
 mod plan;
 mod put;
@@ -39,6 +40,7 @@ use check::Fit;
 use engine::Engines;
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use model::progress::Control;
+use offsets::OffsetRecords;
 use outcome::Outcome;
 use staging::Staging;
 use std::ffi::OsString;
@@ -110,6 +112,8 @@ pub(crate) struct CopyShared<'a> {
     fit: Fit,
     engines: Engines,
     outcome: Outcome,
+    /// How far large files are durable.
+    offsets: OffsetRecords,
     /// Nothing new is started.
     stop: AtomicBool,
     /// What all threads keep together.
@@ -165,11 +169,17 @@ pub(crate) struct FileJob {
     stat: FileStat,
     /// Whether its inode was made already, because it has several names.
     is_made: bool,
+    /// Bytes of its copy that an earlier run made durable; 0 for a copy from the start.
+    resume_from: u64,
 }
 
 impl FileJob {
     fn path(&self) -> PathBuf {
         self.pair.source.path().join(&self.name)
+    }
+
+    fn target_path(&self) -> PathBuf {
+        self.pair.target.path().join(&self.target_name)
     }
 }
 
@@ -198,10 +208,13 @@ pub fn carry_out(
     }
     let staging = Staging::open(&plan, request.restart)?;
     let engines = Engines::choose(request, &plan);
+    let fit = Fit::of(&plan)?;
+    let offsets = OffsetRecords::new(staging.offsets()?, fit.has_inodes());
     let shared = CopyShared {
         request,
         gauges,
-        fit: Fit::of(&plan)?,
+        fit,
+        offsets,
         engines,
         outcome: Outcome::new(staging.is_resumed()),
         stop: AtomicBool::new(false),
@@ -255,7 +268,7 @@ fn move_all(
     let small_jobs = &small::SmallJobs::new(small_jobs, batches);
     std::thread::scope(|scope| {
         let walk = scope.spawn(move || tree::walk_all(shared, plan, staging, &queues));
-        let mut threads = vec![scope.spawn(move || large::serve(shared, &large_jobs))];
+        let mut threads = vec![scope.spawn(move || large::serve(shared, &large_jobs, staging))];
         for _ in 0..shared.engines.workers() {
             threads.push(scope.spawn(|| small::serve(shared, small_jobs)));
         }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 use support::{Ran, as_ordinary_user, command, run, terrace};
 use testkit::{Mounted, TempDir};
 
-const ENGINES: [&str; 5] = ["uring", "uncached", "paced", "plain", "cached"];
+const ENGINES: [&str; 6] = ["uring", "uncached", "paced", "plain", "cached", "two-thread"];
 const MIB: usize = 1 << 20;
 
 /// Bytes that differ everywhere and from file to file.
@@ -523,4 +523,121 @@ fn a_log_has_what_the_copy_counted() {
     assert_eq!(copy(&words).code, Some(0));
     let ran = terrace(&format!("export {path}/log.trec --to csv"));
     assert!(ran.out.lines().next().unwrap().contains("copy.durable_bytes"), "{}", ran.err);
+}
+
+/// What it has of data.
+const LARGE_DATA: usize = 228 * MIB;
+
+/// 268 MiB under two names, with a hole of 40 MiB in it.
+fn make_large_file(directory: &Path) {
+    fs::create_dir(directory).unwrap();
+    let file = File::create(directory.join("large")).unwrap();
+    let mut piece = bytes(11, 4 * MIB);
+    for at in (0..20).chain(30..67) {
+        // Each block differs from all others.
+        for (block, place) in piece.chunks_exact_mut(4096).zip(0u64..) {
+            block[..8].copy_from_slice(&(at * 1024 + place).to_le_bytes());
+        }
+        file.write_all_at(&piece, at * 4 * MIB as u64).unwrap();
+    }
+    fs::hard_link(directory.join("large"), directory.join("name")).unwrap();
+}
+
+fn is_same_content(one: &Path, other: &Path) -> bool {
+    std::process::Command::new("cmp").args(["-s".as_ref(), one, other]).status().unwrap().success()
+}
+
+/// Whether an interrupted copy has recorded how far it is.
+fn has_offset(directory: &Path) -> bool {
+    let below = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let staging = below(directory).map(|entry| entry.path().join("offsets"));
+    staging.flat_map(|offsets| below(&offsets).collect::<Vec<_>>()).count() > 0
+}
+
+/// What a run did, as its receipt says.
+fn done(ran: &Ran) -> serde_json::Value {
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    json["result"]["done"].clone()
+}
+
+/// Ended midway by a kill or Ctrl-C, by each engine that records how far it is.
+#[test]
+fn an_interrupted_large_file_goes_on_at_its_last_durable_offset() {
+    let mount = match Mounted::ext4(1000 << 20) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let at = |name: &str| mount.path().join(name);
+    make_large_file(&at("source"));
+    let data = LARGE_DATA as u64;
+    for (engine, signal, after_ms, least) in [
+        ("uring", "KILL", 150, 60),
+        ("paced", "KILL", 400, 60),
+        ("two-thread", "KILL", 0, 60),
+        ("uring", "INT", 1_300, 4),
+        ("paced", "INT", 1_600, 4),
+    ] {
+        let least = least * MIB as u64;
+        let words =
+            format!("{} {} --engine {engine}", at("source").display(), at("copy").display());
+        let mut child = started(&format!("{words} --limit-rate 60m"));
+        let start = Instant::now();
+        while signal == "KILL" && !has_offset(mount.path()) {
+            assert!(start.elapsed() < Duration::from_secs(40), "{engine}: no offset was recorded");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(after_ms));
+        let pid = child.id().to_string();
+        let sent = std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status();
+        assert!(sent.unwrap().success());
+        child.wait().unwrap();
+        assert!(!at("copy").exists());
+        let done = done(&copy(&format!("{words} --json")));
+        let of = |field: &str| done[field].as_u64().unwrap();
+        // The hole may be part of what is done already.
+        assert!(of("resumed_bytes") >= least, "{engine} {signal}: {done}");
+        assert!(of("written_bytes") <= data - least, "{engine} {signal}: {done}");
+        assert!(of("resumed_bytes") + of("written_bytes") >= data, "{engine} {signal}: {done}");
+        for name in ["large", "name"] {
+            assert!(is_same_content(&at("source/large"), &at("copy").join(name)), "{engine}");
+        }
+        let copied = at("copy/large").metadata().unwrap();
+        assert_eq!(copied.nlink(), 2);
+        assert!(copied.blocks() * 512 < data + MIB as u64, "a hole stays a hole");
+        assert_nothing_hidden(mount.path());
+        fs::remove_dir_all(at("copy")).unwrap();
+    }
+}
+
+/// What an interrupted run left of a large file does not count for another content, nor where it
+/// is to be verified.
+#[test]
+fn a_large_file_begins_anew_where_its_source_changed_or_is_verified() {
+    let mount = match Mounted::ext4(1000 << 20) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let at = |name: &str| mount.path().join(name);
+    make_large_file(&at("source"));
+    let words = format!("{} {} --json", at("source").display(), at("copy").display());
+    for more in ["--verify", "", "--restart"] {
+        let mut child = started(&format!("{words} --limit-rate 60m"));
+        std::thread::sleep(Duration::from_millis(1_300));
+        let pid = child.id().to_string();
+        std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        child.wait().unwrap();
+        if more.is_empty() {
+            let time = at("source/large").metadata().unwrap().modified().unwrap();
+            let file = File::options().write(true).open(at("source/large")).unwrap();
+            file.write_all_at(b"changed", 17).unwrap();
+            // The time of its content says nothing; that of its inode does.
+            file.set_modified(time).unwrap();
+        }
+        let done = done(&copy(&format!("{words} {more}")));
+        assert_eq!(done["resumed_bytes"], 0, "{more}: {done}");
+        assert_eq!(done["written_bytes"], LARGE_DATA, "{more}: {done}");
+        assert!(is_same_content(&at("source/large"), &at("copy/name")), "{more}");
+        fs::remove_dir_all(at("copy")).unwrap();
+    }
 }

@@ -78,6 +78,15 @@ pub trait FileCopier {
     /// Bytes of a piece are written.
     fn written(&mut self, _tag: &mut Self::Tag, _bytes: u64) {}
 
+    /// All of the file before `whole_bytes` is written. Whether it is to be synced up to there now,
+    /// while the copy goes on.
+    fn wants_sync(&mut self, _tag: &mut Self::Tag, _whole_bytes: u64) -> bool {
+        false
+    }
+
+    /// All of the file before `whole_bytes` is durable, by a sync that was wanted.
+    fn durable_to(&mut self, _tag: &mut Self::Tag, _whole_bytes: u64) {}
+
     /// What is in flight now, and how long one side waited since this was called before. Called
     /// whenever requests have ended.
     fn in_flight(&mut self, _now: &InFlight) {}
@@ -163,6 +172,8 @@ struct SlotPiece {
     file: usize,
     /// Where it is on the source; nothing for a sync.
     extent: Extent,
+    /// Of a sync while the copy goes on: what was written before.
+    sync_to: Option<u64>,
 }
 
 struct ActiveFile<T> {
@@ -176,6 +187,8 @@ struct ActiveFile<T> {
     /// The lowest offset that is not written yet, if a piece failed or was stopped.
     gap: u64,
     started_to: u64,
+    /// Whether a sync is under way while the copy goes on.
+    is_syncing: bool,
     state: FileState,
 }
 
@@ -269,7 +282,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             let whole_blocks = (extent.bytes as usize).next_multiple_of(alignment);
             let bytes = whole_blocks.min(self.queue.buffer_bytes());
             let request = IoRequest::read(active.source, extent.source, bytes);
-            self.submit(slot, SlotPiece { file, extent }, request);
+            self.submit(slot, SlotPiece { file, extent, sync_to: None }, request);
         }
     }
 
@@ -348,6 +361,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             in_flight: 0,
             gap: u64::MAX,
             started_to: 0,
+            is_syncing: false,
             state: FileState::Moving,
         };
         let free = self.active.iter().position(Option::is_none);
@@ -435,11 +449,36 @@ impl<C: FileCopier> FilesRun<'_, C> {
         let Some(active) = &mut self.active[piece.file] else { return };
         active.in_flight -= 1;
         self.copier.written(&mut active.copy.tag, piece.extent.bytes);
+        self.sync_if_wanted(slot, piece.file);
+    }
+
+    /// Starts a sync in the slot of a write that ended, if the caller wants one.
+    fn sync_if_wanted(&mut self, slot: usize, file: usize) {
+        let of_file = |piece: &&SlotPiece| piece.file == file && piece.extent.bytes > 0;
+        let unwritten =
+            self.pending.iter().flatten().filter(of_file).map(|piece| piece.extent.source).min();
+        let Some(active) = &mut self.active[file] else { return };
+        let whole_bytes = unwritten.unwrap_or(active.started_to);
+        if active.is_syncing
+            || !matches!(active.state, FileState::Moving)
+            || !self.copier.wants_sync(&mut active.copy.tag, whole_bytes)
+        {
+            return;
+        }
+        active.is_syncing = true;
+        active.in_flight += 1;
+        let request = IoRequest::sync(active.target);
+        let piece = SlotPiece { file, extent: Extent::default(), sync_to: Some(whole_bytes) };
+        self.submit(slot, piece, request);
     }
 
     fn take_sync(&mut self, piece: SlotPiece) {
         let Some(active) = &mut self.active[piece.file] else { return };
         active.in_flight -= 1;
+        if let Some(whole_bytes) = piece.sync_to {
+            active.is_syncing = false;
+            return self.copier.durable_to(&mut active.copy.tag, whole_bytes);
+        }
         active.state = FileState::Ending(FileEnd::Durable);
     }
 
@@ -460,7 +499,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
     fn start_sync(&mut self, index: usize) {
         let Some(slot) = self.queue.idle_slot() else { return };
         let Some(active) = &mut self.active[index] else { return };
-        let piece = SlotPiece { file: index, extent: Extent::default() };
+        let piece = SlotPiece { file: index, extent: Extent::default(), sync_to: None };
         let cut = active.copy.target.metadata().and_then(|about| {
             let is_right = about.len() == active.copy.bytes;
             if is_right { Ok(()) } else { active.copy.target.set_len(active.copy.bytes) }

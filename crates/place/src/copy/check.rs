@@ -56,6 +56,11 @@ impl Fit {
     }
 
     /// Whether names of one directory can be the same name there.
+    /// Whether the target's inodes keep their numbers; those of FAT do not.
+    pub(super) fn has_inodes(&self) -> bool {
+        self.facts.has_hard_links
+    }
+
     pub(super) fn folds_case(&self) -> bool {
         self.facts.names.folding != CaseFolding::None
     }

@@ -7,6 +7,7 @@
 //! | `uncached` | Linux 6.14, file systems that can | through the cache and out of it again |
 //! | `paced` | all others | written back one window behind, dropped from the cache |
 //! | `plain` | small files | one read and one write; dropped from the cache once durable |
+//! | `two-thread` | experiments | one thread reads, one writes, 40 MB between; past the cache |
 //!
 //! A source that is all cached is read from there: a direct read would ask the device for what is
 //! in memory. What is refused is not tried again, and the report says why.
@@ -14,6 +15,7 @@
 pub(super) mod calls;
 pub(super) mod extents;
 mod ring;
+pub(super) mod two_thread;
 
 use super::CopyRequest;
 use super::plan::CopyPlan;
@@ -45,6 +47,7 @@ pub(super) struct Engines {
     reflink: AtomicBool,
     uring: AtomicBool,
     uncached: AtomicBool,
+    two_thread: AtomicBool,
     reserves: bool,
     refusals: Mutex<Vec<String>>,
     workers: usize,
@@ -59,7 +62,9 @@ impl Engines {
         let may = |engine| request.engine.is_none_or(|only| only == engine);
         let is_direct = !NOT_DIRECT.contains(&name) && !is_in_ram;
         let mut refusals = Vec::new();
-        if !is_direct && request.engine == Some(CopyEngine::Uring) {
+        let wants_direct =
+            matches!(request.engine, Some(CopyEngine::Uring | CopyEngine::TwoThread));
+        if !is_direct && wants_direct {
             refusals.push(format!("direct writes on {name} go through the cache"));
         }
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -69,6 +74,7 @@ impl Engines {
             reflink: AtomicBool::new(may(CopyEngine::Reflink)),
             uring: AtomicBool::new(may(CopyEngine::Uring) && is_direct && !request.keep_cached),
             uncached: AtomicBool::new(may(CopyEngine::Uncached) && !request.keep_cached),
+            two_thread: AtomicBool::new(request.engine == Some(CopyEngine::TwoThread) && is_direct),
             reserves: RESERVES.contains(&name),
             refusals: Mutex::new(refusals),
             workers: processors.clamp(1, 4),
@@ -91,9 +97,8 @@ impl Engines {
             CopyEngine::Reflink => &self.reflink,
             CopyEngine::Uring => &self.uring,
             CopyEngine::Uncached => &self.uncached,
-            CopyEngine::Paced | CopyEngine::Plain | CopyEngine::Cached | CopyEngine::TwoThread => {
-                return;
-            }
+            CopyEngine::TwoThread => &self.two_thread,
+            CopyEngine::Paced | CopyEngine::Plain | CopyEngine::Cached => return,
         };
         if switch.swap(false, Ordering::Relaxed)
             && let Ok(mut all) = self.refusals.lock()
@@ -127,6 +132,8 @@ impl Engines {
         }
         if bytes < super::LARGE_FROM_BYTES || self.is_in_ram {
             CallMethod::Plain
+        } else if self.two_thread.load(Ordering::Relaxed) {
+            CallMethod::TwoThread
         } else if self.uncached.load(Ordering::Relaxed) {
             CallMethod::Uncached
         } else {

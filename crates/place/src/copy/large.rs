@@ -1,17 +1,23 @@
 //! Files from 1 MiB on: over the ring, or by calls where the ring is refused, one after the other.
 //! A file is complete when its data is synced and it has its metadata, the times last.
 
-use super::engine::calls::{self, CallEnd};
+use super::engine::calls::{self, CallEnd, CallMethod, CallObserver};
 use super::engine::extents::DataExtents;
+use super::engine::two_thread::{self, BufferRing};
 use super::engine::{RingFiles, is_changed};
+use super::offsets::DurableOffset;
 use super::outcome::CacheCount;
+use super::seal::{self, Batch, SmallFile};
+use super::staging::Staging;
 use super::{CopyShared, FileJob, verify};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use model::copy_gauges::CopyEngine;
 use model::device::DeviceError;
 use std::fs::File;
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 use sys::cachestat;
 use sys::file::{self, CacheAdvice};
 use sys::file_stat::FileStat;
@@ -21,6 +27,10 @@ use transfer::files_copy::{Pace, copy_files};
 /// The buffers of the ring: 1 MiB each, as many as keep a flash disk busy.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
 const DEPTH: u32 = 32;
+/// Files that wait to be written back: each is a name in memory.
+const MOST_UNSEALED: usize = 1024;
+/// How long a wait for a file lasts before others are sealed.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A large file under way.
 #[derive(Debug)]
@@ -32,15 +42,58 @@ pub(super) struct LargeFile {
     /// The checksum of each MiB, if the copy is verified.
     checksums: Option<Vec<u32>>,
     pub(super) written: u64,
+    /// All before it is written.
+    whole_bytes: u64,
+    /// All before it was counted as durable.
+    counted_bytes: u64,
+    /// Where the next run goes on; `None` for short files.
+    durable: Option<DurableOffset>,
+}
+
+/// What copies by calls use again and again; empty until they do.
+#[derive(Default)]
+struct CallBuffers {
+    one: Vec<u8>,
+    ring: BufferRing,
+    /// Files whose data the kernel writes back when it likes: sealed at the end.
+    unsealed: Batch,
+}
+
+impl CallBuffers {
+    /// The next file; `None` when there are no more. Files that wait for their seal get it when
+    /// they are many, or when the walk waits for the directories that they hold open.
+    fn next_job(
+        &mut self,
+        shared: &CopyShared<'_>,
+        jobs: &Receiver<FileJob>,
+        staging: &Staging,
+    ) -> Result<Option<FileJob>> {
+        loop {
+            let next = jobs.recv_timeout(LOOK_EVERY);
+            let is_awaited = next.is_err() && shared.wants_batch.load(Ordering::Relaxed);
+            if is_awaited || self.unsealed.files.len() >= MOST_UNSEALED {
+                seal::seal_batch(shared, staging, std::mem::take(&mut self.unsealed))?;
+            }
+            match next {
+                Ok(job) => return Ok(Some(job)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
 }
 
 /// Copies all large files that the walk finds.
-pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result<()> {
+pub(super) fn serve(
+    shared: &CopyShared<'_>,
+    jobs: &Receiver<FileJob>,
+    staging: &Staging,
+) -> Result<()> {
     let mut pace = Pace::new(shared.limit.clone());
     let mut queue: Option<Queue> = None;
-    let mut buffer = Vec::new();
+    let mut buffers = CallBuffers::default();
     let mut is_checked = false;
-    while let Ok(first) = jobs.recv() {
+    while let Some(first) = buffers.next_job(shared, jobs, staging)? {
         if shared.is_stopped() {
             continue;
         }
@@ -78,9 +131,11 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &Receiver<FileJob>) -> Result
             }
         };
         for large in aside {
-            buffer.resize(BUFFER_BYTES, 0);
-            Box::new(large).copy_by_calls(shared, &mut pace, &mut buffer);
+            Box::new(large).copy_by_calls(shared, &mut pace, &mut buffers);
         }
+    }
+    if !shared.is_stopped() {
+        seal::seal_batch(shared, staging, buffers.unsealed)?;
     }
     shared.outcome.most_under_way(pace.most_under_way());
     Ok(())
@@ -95,18 +150,39 @@ impl LargeFile {
                 let source = std::io::Error::other("it was replaced meanwhile");
                 return Err(sys::Error::new("open", source));
             }
-            job.make_target().map(|target| (source, target))
+            let target = job.open_target(shared)?;
+            let durable = shared.offsets.begin(
+                &job.stat,
+                &FileStat::of(&target)?,
+                &job.target_path(),
+                job.resume_from,
+            );
+            Ok((source, target, durable))
         });
-        let files = match opened {
-            Ok(files) => files,
+        let (source, target, durable) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 shared.outcome.failed(&job, &sys::plain_reason(&error.source));
                 return None;
             }
         };
-        let cached_before = cachestat::of(&files.0, 0, 0).ok().map(|cached| cached.cached_bytes());
+        let cached_before = cachestat::of(&source, 0, 0).ok().map(|cached| cached.cached_bytes());
         let checksums = shared.request.verify.then(Vec::new);
-        Some(Box::new(Self { job, files: Some(files), cached_before, checksums, written: 0 }))
+        let from = job.resume_from;
+        if from > 0 {
+            shared.gauges.durable_bytes.add(from);
+            shared.outcome.goes_on(from);
+        }
+        Some(Box::new(Self {
+            job,
+            files: Some((source, target)),
+            cached_before,
+            checksums,
+            written: 0,
+            whole_bytes: from,
+            counted_bytes: from,
+            durable,
+        }))
     }
 
     /// Shares the data if source and target can: the file is complete then, else it comes back.
@@ -152,12 +228,39 @@ impl LargeFile {
         self.job.stat.bytes
     }
 
+    /// Where the copy begins: what is before it was made durable by an earlier run.
+    pub(super) fn from(&self) -> u64 {
+        self.job.resume_from
+    }
+
+    /// Whether what is written is to be made durable now.
+    pub(super) fn wants_sync(&self, whole_bytes: u64) -> bool {
+        self.durable.as_ref().is_some_and(|durable| durable.is_due(whole_bytes))
+    }
+
+    /// All before `whole_bytes` is on the device.
+    pub(super) fn durable_to(&mut self, shared: &CopyShared<'_>, whole_bytes: u64) {
+        if let Some(durable) = &mut self.durable {
+            durable.note(&shared.offsets, whole_bytes);
+            let more = whole_bytes.saturating_sub(self.counted_bytes);
+            shared.gauges.durable_bytes.add(more);
+            self.counted_bytes += more;
+        }
+    }
+
+    /// The copy was stopped: the next run goes on here. Without a seal the file is not complete.
+    pub(super) fn stopped(&mut self, shared: &CopyShared<'_>, target: &File, whole_bytes: u64) {
+        if self.durable.is_some() && whole_bytes > 0 && file::sync_data(target).is_ok() {
+            self.durable_to(shared, whole_bytes);
+        }
+    }
+
     pub(super) fn stat(&self) -> &FileStat {
         &self.job.stat
     }
 
     /// A piece was read.
-    pub(super) fn seen(&mut self, data: &[u8], offset: u64) {
+    pub(super) fn add_checksums(&mut self, data: &[u8], offset: u64) {
         if let Some(checksums) = &mut self.checksums {
             verify::add(checksums, data, offset);
         }
@@ -167,17 +270,21 @@ impl LargeFile {
         mut self: Box<Self>,
         shared: &CopyShared<'_>,
         pace: &mut Pace,
-        buffer: &mut [u8],
+        buffers: &mut CallBuffers,
     ) {
         let Some((source, target)) = self.files.take() else { return };
         let method = shared.engines.method(self.bytes());
+        if matches!(method, CallMethod::Plain | CallMethod::Cached) {
+            // The kernel writes back when it likes.
+            self.durable = None;
+        }
         shared.gauges.engine.set(method.engine().number());
         let sized = target.set_len(self.bytes());
         if let Err(error) = sized {
             return shared.outcome.failed(&self.job, &sys::plain_reason(&error));
         }
-        let (bytes, allocated) = (self.bytes(), self.job.stat.allocated_bytes);
-        let extents = match DataExtents::of(&source, bytes, allocated, verify::BLOCK_BYTES) {
+        let (range, allocated) = (self.from()..self.bytes(), self.job.stat.allocated_bytes);
+        let extents = match DataExtents::of(&source, range, allocated, verify::BLOCK_BYTES) {
             Ok(extents) => extents,
             Err(error) => {
                 return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
@@ -185,12 +292,21 @@ impl LargeFile {
         };
         let before = shared.gauges.written_bytes.get().unwrap_or(0);
         let files = (&source, &target);
-        let large = &mut self;
-        let mut seen = |data: &[u8], offset: u64| large.seen(data, offset);
-        let end = calls::copy(shared, method, files, extents, pace, buffer, &mut seen);
+        let bytes = self.bytes();
+        let end = if method == CallMethod::TwoThread {
+            let ring = &mut buffers.ring;
+            two_thread::copy(shared, files, extents, bytes, pace, ring, &mut *self)
+        } else {
+            buffers.one.resize(BUFFER_BYTES, 0);
+            let buffer = &mut buffers.one;
+            calls::copy(shared, method, files, extents, pace, buffer, &mut *self)
+        };
         let after = shared.gauges.written_bytes.get().unwrap_or(0);
         self.written = after.saturating_sub(before);
         match end {
+            CallEnd::Written if method == CallMethod::Cached => {
+                self.leave_unsealed(shared, &source, &target, &mut buffers.unsealed);
+            }
             CallEnd::Written => match file::sync_data(&target) {
                 Ok(()) => {
                     self.drop_from_cache(shared, &source, &target, method.engine());
@@ -206,11 +322,13 @@ impl LargeFile {
                     checksums.clear();
                 }
                 self.files = Some((source, target));
-                self.copy_by_calls(shared, pace, buffer);
+                self.copy_by_calls(shared, pace, buffers);
             }
             CallEnd::Shorter => self.changed(shared, "it became shorter while it was read"),
-            // It stays without a seal: the next run copies it again.
-            CallEnd::Stopped => {}
+            CallEnd::Stopped => {
+                let whole_bytes = self.whole_bytes;
+                self.stopped(shared, &target, whole_bytes);
+            }
             CallEnd::Failed(offset, error) => {
                 let failure = DeviceError::new(error.operation, Some(offset), error.source);
                 self.failed(shared, &failure);
@@ -236,6 +354,50 @@ impl LargeFile {
         }
     }
 
+    /// All is written and nothing is synced: the file is sealed with others at the end.
+    fn leave_unsealed(
+        self: Box<Self>,
+        shared: &CopyShared<'_>,
+        source: &File,
+        target: &File,
+        unsealed: &mut Batch,
+    ) {
+        let dressed = FileMetadata::of(source).and_then(|metadata| {
+            if is_changed(&metadata.stat, &self.job.stat) {
+                return Ok(None);
+            }
+            let losses = metadata.apply(target)?;
+            Ok(Some((metadata, losses)))
+        });
+        let (metadata, losses) = match dressed {
+            Ok(Some(dressed)) => dressed,
+            Ok(None) => return self.changed(shared, "it was changed while it was read"),
+            Err(error) => {
+                return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
+            }
+        };
+        shared.outcome.losses(&losses);
+        self.count_cache(shared, source, target);
+        let Self { job, checksums, .. } = *self;
+        if let Some(checksums) = checksums
+            && let Ok(stat) = FileStat::of(target)
+        {
+            shared.outcome.checksums(stat.inode, checksums);
+        }
+        unsealed.bytes += job.stat.bytes;
+        unsealed.files.push(SmallFile { job, metadata, engine: CopyEngine::Cached });
+    }
+
+    fn count_cache(&self, shared: &CopyShared<'_>, source: &File, target: &File) {
+        let cached = |file| cachestat::of(file, 0, 0).ok().map(|cached| cached.cached_bytes());
+        shared.outcome.cache(CacheCount {
+            source_before: self.cached_before,
+            source_after: cached(source),
+            target_after: cached(target),
+            bytes: self.bytes(),
+        });
+    }
+
     /// The data is durable: gives the file its metadata and its seal.
     pub(super) fn complete(
         self: Box<Self>,
@@ -259,14 +421,8 @@ impl LargeFile {
                 return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
             }
         };
-        let cached = |file| cachestat::of(file, 0, 0).ok().map(|cached| cached.cached_bytes());
-        shared.outcome.cache(CacheCount {
-            source_before: self.cached_before,
-            source_after: cached(source),
-            target_after: cached(target),
-            bytes: self.bytes(),
-        });
-        shared.gauges.durable_bytes.add(self.bytes());
+        self.count_cache(shared, source, target);
+        shared.gauges.durable_bytes.add(self.bytes().saturating_sub(self.counted_bytes));
         shared.gauges.files_done.add(1);
         shared.outcome.file_done(engine, self.bytes(), &losses);
         if let Some(checksums) = self.checksums
@@ -285,5 +441,25 @@ impl LargeFile {
         let reason = sys::plain_reason(&error.source);
         let at = error.offset.map_or(String::new(), |offset| format!(" at byte {offset}"));
         shared.outcome.failed(&self.job, &format!("cannot {}{at}: {reason}", error.operation));
+    }
+}
+
+impl CallObserver for LargeFile {
+    fn seen(&mut self, data: &[u8], offset: u64) {
+        self.add_checksums(data, offset);
+    }
+
+    fn written(
+        &mut self,
+        shared: &CopyShared<'_>,
+        target: &File,
+        whole_bytes: u64,
+    ) -> sys::Result<()> {
+        self.whole_bytes = whole_bytes;
+        if self.wants_sync(whole_bytes) {
+            file::sync_data(target)?;
+            self.durable_to(shared, whole_bytes);
+        }
+        Ok(())
     }
 }

@@ -64,6 +64,8 @@ pub struct CopyReport {
     pub other_entries: u64,
     /// Files that an earlier run of the same command had completed.
     pub resumed_files: u64,
+    /// Bytes of large files that an earlier run had made durable; the copy went on behind them.
+    pub resumed_bytes: u64,
     /// Files that were at the target and were kept.
     pub kept_files: u64,
     /// Which engine copied how much.
@@ -200,6 +202,11 @@ impl Outcome {
 
     pub(super) fn resumed(&self) {
         self.state().report.resumed_files += 1;
+    }
+
+    /// A large file goes on at this offset.
+    pub(super) fn goes_on(&self, offset: u64) {
+        self.state().report.resumed_bytes += offset;
     }
 
     pub(super) fn kept(&self) {

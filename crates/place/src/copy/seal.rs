@@ -35,15 +35,29 @@ pub(super) fn serve(
     staging: &Staging,
 ) -> Result<()> {
     while let Ok(batch) = batches.recv() {
-        if let Err(error) = file::sync_file_system(staging.tree().file()) {
-            shared.stop();
+        if let Err(error) = seal_batch(shared, staging, batch) {
             // What follows is taken, so that no thread waits for ever.
             while batches.recv().is_ok() {}
-            return Err(error.into());
+            return Err(error);
         }
-        for small in batch.files {
-            seal(shared, &small);
-        }
+    }
+    Ok(())
+}
+
+/// Makes one batch durable and seals its files.
+///
+/// # Errors
+/// As [`serve`].
+pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batch) -> Result<()> {
+    if batch.files.is_empty() {
+        return Ok(());
+    }
+    if let Err(error) = file::sync_file_system(staging.tree().file()) {
+        shared.stop();
+        return Err(error.into());
+    }
+    for small in batch.files {
+        seal(shared, &small);
     }
     Ok(())
 }
@@ -57,7 +71,8 @@ fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
         opened => opened,
     };
     let sealed = opened.and_then(|target| {
-        if !shared.request.keep_cached && job.stat.bytes > 0 {
+        let stays = shared.request.keep_cached || *engine == CopyEngine::Cached;
+        if !stays && job.stat.bytes > 0 {
             // A hint; what stays is seen in the receipt.
             let _ = file::advise(&target, 0, 0, CacheAdvice::DontNeed);
         }

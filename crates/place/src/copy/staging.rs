@@ -4,11 +4,12 @@
 //! .terrace-copy.KEY/   KEY names the sources and the target, so the same command finds it again
 //!   tree/              the copy: sealed files are complete and durable
 //!   links/             a name for each inode that has several, while the copy runs
+//!   offsets/           how far large files are durable
 //! ```
 //!
 //! The directory is locked while a copy works in it. What another command left is not touched.
 
-use super::CopyPlan;
+use super::{CopyPlan, offsets};
 use crate::tree::remove_below;
 use crate::{Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
@@ -112,6 +113,11 @@ impl Staging {
     /// Where inodes with several names are found again.
     pub(super) fn links(&self) -> &Directory {
         &self.links
+    }
+
+    /// Where it is recorded how far large files are durable.
+    pub(super) fn offsets(&self) -> Result<Directory> {
+        subdirectory(&self.directory, offsets::DIRECTORY)
     }
 
     /// Removes the further names of inodes, so that they have only those of the copy.

@@ -30,6 +30,15 @@ const COARSE_SECONDS: i64 = 2;
 const RECENT_SECONDS: i64 = 10;
 
 impl FileJob {
+    /// The target's file: empty, or what an earlier run left if the copy goes on in it.
+    pub(super) fn open_target(&self, shared: &CopyShared<'_>) -> sys::Result<File> {
+        if self.resume_from > 0 {
+            return self.pair.target.open_own_linked(&self.target_name);
+        }
+        shared.offsets.forget(&self.stat)?;
+        self.make_target()
+    }
+
     /// The target's file, empty.
     pub(super) fn make_target(&self) -> sys::Result<File> {
         let target = &self.pair.target;
@@ -324,12 +333,18 @@ impl CopyWalk<'_, '_> {
             shared.outcome.resumed();
             return Ok(());
         }
+        let resume_from = of_earlier_run.filter(|_| may_keep).and_then(|found| {
+            let path = pair.target.path().join(target_name);
+            shared.offsets.find(entry.stat, &found, &path)
+        });
         if has_names {
             // The inode is made now, so that its next name finds it.
-            if of_earlier_run.is_some() {
-                pair.target.remove(target_name)?;
+            if resume_from.is_none() {
+                if of_earlier_run.is_some() {
+                    pair.target.remove(target_name)?;
+                }
+                pair.target.create_new(target_name, OWNER_ONLY)?;
             }
-            pair.target.create_new(target_name, OWNER_ONLY)?;
             let link = link_name(entry.stat);
             self.staging.links().create_hard_link(&link, &pair.target, target_name)?;
         }
@@ -339,6 +354,7 @@ impl CopyWalk<'_, '_> {
             target_name: target_name.to_owned(),
             stat: *entry.stat,
             is_made: has_names,
+            resume_from: resume_from.unwrap_or(0),
         };
         let is_large = entry.stat.bytes >= LARGE_FROM_BYTES;
         let queue = if is_large { &self.queues.large } else { &self.queues.small };
@@ -445,7 +461,7 @@ fn is_sealed(found: &FileStat, source: &FileStat) -> bool {
 }
 
 /// What the inode is called while the copy runs.
-fn link_name(stat: &FileStat) -> OsString {
+pub(super) fn link_name(stat: &FileStat) -> OsString {
     format!("{:x}-{:x}", stat.device, stat.inode).into()
 }
 

@@ -77,6 +77,11 @@ pub const COPY_ENGINES: Choice<CopyEngine> = Choice(&[
     ("paced", CopyEngine::Paced, "Through the page cache, written back one window behind"),
     ("plain", CopyEngine::Plain, "Plain reads and writes, dropped from the cache at the end"),
     ("cached", CopyEngine::Cached, "Plain reads and writes, left in the page cache"),
+    (
+        "two-thread",
+        CopyEngine::TwoThread,
+        "As in 2008: one thread reads, one writes, past the cache",
+    ),
 ]);
 
 /// A family of kernel events, or `none`. A name of its own, because clap would take an `Option` for

@@ -191,6 +191,10 @@ impl CopyPage {
             let resumed = files(done.resumed_files);
             out.note(&format!("{resumed} were complete from an earlier run"));
         }
+        if done.resumed_bytes > 0 {
+            let safe = Bytes(done.resumed_bytes);
+            out.note(&format!("{safe} of large files were on the device from an earlier run"));
+        }
         if done.kept_files > 0 {
             out.note(&format!("{} existed and were kept", files(done.kept_files)));
         }

@@ -18,6 +18,9 @@ struct Names {
     written: u64,
     read: BTreeMap<String, u64>,
     ends: Vec<(String, FileEnd)>,
+    /// Wanted as a sync every so many bytes, and what became durable so.
+    sync_every: u64,
+    durable: Vec<u64>,
 }
 
 impl Names {
@@ -29,6 +32,8 @@ impl Names {
             written: 0,
             read: BTreeMap::new(),
             ends: Vec::new(),
+            sync_every: u64::MAX,
+            durable: Vec::new(),
         }
     }
 
@@ -80,6 +85,20 @@ impl FileCopier for Names {
         self.written += bytes;
     }
 
+    fn wants_sync(&mut self, _tag: &mut String, whole_bytes: u64) -> bool {
+        let before = self.durable.last().copied().unwrap_or(0);
+        whole_bytes.saturating_sub(before) >= self.sync_every
+    }
+
+    fn durable_to(&mut self, tag: &mut String, whole_bytes: u64) {
+        // What is said to be durable is there.
+        let whole = usize::try_from(whole_bytes).unwrap();
+        let source = std::fs::read(self.directory.join(&*tag)).unwrap();
+        let copy = std::fs::read(self.directory.join(format!("{tag}.copy"))).unwrap();
+        assert!(source[..whole] == copy[..whole], "{whole_bytes}");
+        self.durable.push(whole_bytes);
+    }
+
     fn ended(&mut self, file: FileCopy<String>, end: FileEnd) {
         self.ends.push((file.tag, end));
     }
@@ -87,6 +106,22 @@ impl FileCopier for Names {
 
 fn queue() -> Option<Queue> {
     Queue::new(4, BUFFER).map_err(|error| testkit::skip(format!("io_uring ({error})"))).ok()
+}
+
+#[test]
+fn a_file_is_synced_on_the_way_where_that_is_wanted() {
+    let Some(mut queue) = queue() else { return };
+    let directory = TempDir::new();
+    let mut names = Names::new(&directory);
+    names.sync_every = 2 * BUFFER as u64;
+    names.add("large", 20 * BUFFER + 5, 20 * BUFFER + 5);
+    names.add("short", BUFFER, BUFFER);
+    copy_files(&mut queue, &mut Pace::new(None), &mut names);
+    assert!(names.ends.iter().all(|(_, end)| matches!(end, FileEnd::Durable)), "{:?}", names.ends);
+    assert!(names.is_equal("large") && names.is_equal("short"));
+    // The next one begins when the one before has ended: how many there are depends on the disk.
+    assert!(!names.durable.is_empty());
+    assert!(names.durable.is_sorted_by(|one, next| one + names.sync_every <= *next));
 }
 
 #[test]

@@ -6,8 +6,10 @@
 
 use crate::copy::CopyShared;
 use model::copy_gauges::CopyEngine;
+use model::gauge::Gauge;
 use std::fs::File;
 use std::io;
+use std::time::Instant;
 use sys::cachestat;
 use sys::file::{self, CacheAdvice};
 use transfer::Extent;
@@ -24,6 +26,8 @@ pub(in crate::copy) enum CallMethod {
     Plain,
     /// Written back when the kernel likes, and left in the cache.
     Cached,
+    /// Read by one thread and written by another, both past the cache.
+    TwoThread,
 }
 
 impl CallMethod {
@@ -33,8 +37,23 @@ impl CallMethod {
             Self::Paced => CopyEngine::Paced,
             Self::Plain => CopyEngine::Plain,
             Self::Cached => CopyEngine::Cached,
+            Self::TwoThread => CopyEngine::TwoThread,
         }
     }
+}
+
+/// Sees the pieces of a file as they move.
+pub(in crate::copy) trait CallObserver {
+    /// A piece was read.
+    fn seen(&mut self, data: &[u8], offset: u64);
+
+    /// All before `whole_bytes` is written. An error is one of the target.
+    fn written(
+        &mut self,
+        shared: &CopyShared<'_>,
+        target: &File,
+        whole_bytes: u64,
+    ) -> sys::Result<()>;
 }
 
 /// Why a file was not copied.
@@ -64,7 +83,7 @@ pub(in crate::copy) fn copy(
     extents: impl Iterator<Item = sys::Result<Extent>>,
     pace: &mut Pace,
     buffer: &mut [u8],
-    seen: &mut dyn FnMut(&[u8], u64),
+    observer: &mut dyn CallObserver,
 ) -> CallEnd {
     let mut windows = Windows::new(method);
     for extent in extents {
@@ -82,19 +101,30 @@ pub(in crate::copy) fn copy(
                 return CallEnd::Stopped;
             }
             windows.before_read(source, offset, wanted);
-            let got = match read(method, source, &mut buffer[..wanted as usize], offset) {
+            // One thread does both: while it reads nothing is written, and the other way round.
+            let answer = timed(&shared.gauges.writers_waited_ns, || {
+                read(method, source, &mut buffer[..wanted as usize], offset)
+            });
+            let got = match answer {
                 Ok(0) => return CallEnd::Shorter,
                 Ok(got) => got,
                 Err(error) => return refusal(method, offset, error),
             };
             shared.gauges.read_bytes.add(got as u64);
-            seen(&buffer[..got], offset);
+            observer.seen(&buffer[..got], offset);
             pace.started(got as u64);
-            if let Err((at, error)) = write(method, target, &buffer[..got], offset) {
+            let wrote = timed(&shared.gauges.readers_waited_ns, || {
+                write(method, target, &buffer[..got], offset)
+            });
+            if let Err((at, error)) = wrote {
                 pace.ended(got as u64);
                 return refusal(method, at, error);
             }
-            if let Err(error) = windows.written(target, offset, got as u64, pace) {
+            let end = offset + got as u64;
+            let noted = windows
+                .written(target, offset, got as u64, pace)
+                .and_then(|()| observer.written(shared, target, end));
+            if let Err(error) = noted {
                 return CallEnd::Failed(offset, error);
             }
             pace.written(got as u64);
@@ -106,6 +136,14 @@ pub(in crate::copy) fn copy(
         Ok(()) => CallEnd::Written,
         Err(error) => CallEnd::Failed(0, error),
     }
+}
+
+/// Adds the time of `work` to the gauge.
+pub(super) fn timed<T>(gauge: &Gauge, work: impl FnOnce() -> T) -> T {
+    let started = Instant::now();
+    let answer = work();
+    gauge.add(started.elapsed().as_nanos() as u64);
+    answer
 }
 
 fn refusal(method: CallMethod, offset: u64, error: sys::Error) -> CallEnd {
@@ -134,7 +172,7 @@ fn read(method: CallMethod, source: &File, buffer: &mut [u8], offset: u64) -> sy
 }
 
 /// Writes all of `data`.
-fn write(
+pub(super) fn write(
     method: CallMethod,
     target: &File,
     data: &[u8],

@@ -2,6 +2,7 @@
 //! end at whole blocks, except at the end of the file, so that they can be read past the cache.
 
 use std::fs::File;
+use std::ops::Range;
 use sys::file::next_data;
 use transfer::Extent;
 
@@ -19,20 +20,21 @@ pub(in crate::copy) struct DataExtents {
 }
 
 impl DataExtents {
-    /// Of a file of `bytes` bytes, of which it has `allocated` on its device.
+    /// Of a range of a file, up to its end; it has `allocated` bytes on its device.
     pub(in crate::copy) fn of(
         source: &File,
-        bytes: u64,
+        range: Range<u64>,
         allocated: u64,
         alignment: u32,
     ) -> sys::Result<Self> {
-        let source = if allocated < bytes {
+        let source = if allocated < range.end {
             let duplicate = source.try_clone();
             Some(duplicate.map_err(|error| sys::Error::new("duplicate", error))?)
         } else {
             None
         };
-        Ok(Self { source, at: 0, bytes, alignment: u64::from(alignment.max(1)) })
+        let alignment = u64::from(alignment.max(1));
+        Ok(Self { source, at: range.start, bytes: range.end, alignment })
     }
 
     fn find(&mut self) -> sys::Result<Option<Extent>> {
@@ -91,15 +93,17 @@ mod tests {
         if allocated >= about.len() {
             return testkit::skip("a file system with holes");
         }
-        let all: Vec<Extent> = DataExtents::of(&file, about.len(), allocated, 4096)
+        let all: Vec<Extent> = DataExtents::of(&file, 0..about.len(), allocated, 4096)
             .unwrap()
             .map(Result::unwrap)
             .collect();
         assert_eq!(all.first().unwrap().source, 2 * mib);
         assert!(all.iter().all(|extent| extent.source % 4096 == 0));
         assert!(all.iter().map(|extent| extent.bytes).sum::<u64>() < mib);
-        let dense = DataExtents::of(&file, 100, 4096, 512).unwrap().collect::<Vec<_>>();
+        let dense = DataExtents::of(&file, 0..100, 4096, 512).unwrap().collect::<Vec<_>>();
         assert_eq!(dense.len(), 1);
-        assert_eq!(DataExtents::of(&file, 0, 0, 512).unwrap().count(), 0);
+        assert_eq!(DataExtents::of(&file, 0..0, 0, 512).unwrap().count(), 0);
+        let rest = DataExtents::of(&file, 3 * mib..about.len(), allocated, 4096).unwrap();
+        assert!(rest.map(Result::unwrap).all(|extent| extent.source >= 3 * mib));
     }
 }

@@ -69,12 +69,20 @@ impl FileCopier for RingFiles<'_, '_> {
 
     fn read(&mut self, tag: &mut Self::Tag, data: &[u8], offset: u64) {
         self.shared.gauges.read_bytes.add(data.len() as u64);
-        tag.seen(data, offset);
+        tag.add_checksums(data, offset);
     }
 
     fn written(&mut self, tag: &mut Self::Tag, bytes: u64) {
         self.shared.gauges.written_bytes.add(bytes);
         tag.written += bytes;
+    }
+
+    fn wants_sync(&mut self, tag: &mut Self::Tag, whole_bytes: u64) -> bool {
+        tag.wants_sync(whole_bytes)
+    }
+
+    fn durable_to(&mut self, tag: &mut Self::Tag, whole_bytes: u64) {
+        tag.durable_to(self.shared, whole_bytes);
     }
 
     fn in_flight(&mut self, now: &InFlight) {
@@ -88,7 +96,7 @@ impl FileCopier for RingFiles<'_, '_> {
     }
 
     fn ended(&mut self, file: FileCopy<Self::Tag>, end: FileEnd) {
-        let FileCopy { source, target, tag: large, .. } = file;
+        let FileCopy { source, target, tag: mut large, .. } = file;
         if !self.is_checked && matches!(end, FileEnd::Durable) {
             self.is_checked = true;
             let cached = cachestat::of(&target, 0, 0).map_or(0, |cached| cached.cached_bytes());
@@ -109,8 +117,7 @@ impl FileCopier for RingFiles<'_, '_> {
                 self.refused.push(*again);
             }
             FileEnd::Failed(failure) => large.failed(self.shared, &failure.error),
-            // It stays without a seal: the next run copies it again.
-            FileEnd::Stopped { .. } => {}
+            FileEnd::Stopped { whole_bytes } => large.stopped(self.shared, &target, whole_bytes),
         }
     }
 }
@@ -176,7 +183,7 @@ fn prepare(
     };
     let (bytes, allocated) = (large.bytes(), large.stat().allocated_bytes);
     let both = read_alignment.max(target_alignment.write).max(verify::BLOCK_BYTES);
-    let extents = DataExtents::of(source, bytes, allocated, both)?;
+    let extents = DataExtents::of(source, large.from()..bytes, allocated, both)?;
     let is_dense = allocated >= bytes;
     if is_dense && engines.reserves() {
         file::allocate(target, bytes)?;
@@ -187,7 +194,7 @@ fn prepare(
     Ok((read_alignment, target_alignment.write, extents))
 }
 
-fn alignment(file: &File) -> sys::Result<Alignment> {
+pub(super) fn alignment(file: &File) -> sys::Result<Alignment> {
     match file::direct_alignment(file)? {
         Some(found) if found.write > 0 => Ok(found),
         Some(_) => {

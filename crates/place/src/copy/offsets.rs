@@ -1,0 +1,236 @@
+//! How far the copy of a large file is durable, so that the same command goes on there after an
+//! interruption.
+//!
+//! 1. While a file from [`GOES_ON_FROM_BYTES`] is copied, it is synced now and then: at most every
+//!    two seconds, and only after 64 MiB more. Then the offset is recorded.
+//! 2. A record lies in the staging directory, named after the source's inode, in two places that
+//!    are written in turn: a torn one leaves the other.
+//! 3. It counts only for a source whose length, times and inode are the same, and for the file at
+//!    the same path of the copy. A copy that begins anew removes it first, durably.
+//!
+//! The record itself is not synced: one that is lost costs time, and never is one wrong.
+
+use crate::copy::tree::link_name;
+use model::frame::{Head, Layout};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use sys::directory::Directory;
+use sys::file;
+use sys::file_stat::FileStat;
+
+/// The directory of the records in the staging directory.
+pub(super) const DIRECTORY: &str = "offsets";
+/// Shorter files are copied again.
+pub(super) const GOES_ON_FROM_BYTES: u64 = 256 << 20;
+/// What may be copied again at least, in bytes and time: a sync makes the device write its cache.
+const LEAST_STEP_BYTES: u64 = 64 << 20;
+const LEAST_STEP: Duration = Duration::from_secs(2);
+/// Offsets are whole pieces of a copy.
+const PIECE_BYTES: u64 = super::large::BUFFER_BYTES as u64;
+/// Only the owner reads it.
+const MODE: u32 = 0o600;
+
+const FIELDS: usize = 10;
+const LAYOUT: Layout = Layout::new(FIELDS * 8, 0);
+const KIND: u8 = 1;
+const VERSION: u16 = 1;
+const PLACES: u64 = 2;
+/// A sector of any disk, so that one place is written without the other.
+const PLACE_BYTES: u64 = 4096;
+
+/// The records of a copy.
+#[derive(Debug)]
+pub(super) struct OffsetRecords {
+    directory: Directory,
+    /// Whether the target's inodes keep their numbers; those of FAT do not.
+    has_inodes: bool,
+}
+
+/// How far one file is durable.
+#[derive(Debug)]
+pub(super) struct DurableOffset {
+    name: OsString,
+    identity: [u64; FIELDS - 1],
+    file: Option<File>,
+    offset: u64,
+    noted_at: Instant,
+    writes: u64,
+}
+
+impl OffsetRecords {
+    /// The records in `directory`.
+    pub(super) fn new(directory: Directory, has_inodes: bool) -> Self {
+        Self { directory, has_inodes }
+    }
+
+    /// The bytes of `target`, at `path` of the copy, that an earlier run made durable.
+    pub(super) fn find(&self, source: &FileStat, target: &FileStat, path: &Path) -> Option<u64> {
+        if source.bytes < GOES_ON_FROM_BYTES || target.bytes != source.bytes {
+            return None;
+        }
+        let file = self.directory.open_own(&link_name(source)).ok()?;
+        let identity = self.identity(source, target, path);
+        let offsets = (0..PLACES).filter_map(|place| {
+            let mut bytes = vec![0; LAYOUT.header_bytes()];
+            let got = file::read_at(&file, &mut bytes, place * PLACE_BYTES).ok()?;
+            let fields = parse(bytes.get(..got)?)?;
+            let (offset, known) = fields.split_last()?;
+            (known == identity).then_some(*offset)
+        });
+        offsets.max().filter(|offset| *offset > 0 && *offset <= source.bytes)
+    }
+
+    /// Begins to record how far `target` is durable, from `offset` on; `None` for a short file.
+    pub(super) fn begin(
+        &self,
+        source: &FileStat,
+        target: &FileStat,
+        path: &Path,
+        offset: u64,
+    ) -> Option<DurableOffset> {
+        (source.bytes >= GOES_ON_FROM_BYTES).then(|| DurableOffset {
+            name: link_name(source),
+            identity: self.identity(source, target, path),
+            file: None,
+            offset,
+            noted_at: Instant::now(),
+            writes: 0,
+        })
+    }
+
+    /// Removes the record of a file that begins anew, before anything is written.
+    pub(super) fn forget(&self, source: &FileStat) -> sys::Result<()> {
+        let name = link_name(source);
+        if source.bytes < GOES_ON_FROM_BYTES || self.directory.stat(&name).is_err() {
+            return Ok(());
+        }
+        self.directory.remove(&name)?;
+        self.directory.sync().map(drop)
+    }
+
+    fn identity(&self, source: &FileStat, target: &FileStat, path: &Path) -> [u64; FIELDS - 1] {
+        let path = path.as_os_str().as_bytes();
+        let (modified, changed) = (source.modified, source.changed);
+        [
+            source.inode,
+            source.bytes,
+            modified.seconds.cast_unsigned(),
+            modified.nanoseconds.cast_unsigned(),
+            changed.seconds.cast_unsigned(),
+            changed.nanoseconds.cast_unsigned(),
+            if self.has_inodes { target.inode } else { 0 },
+            path.len() as u64,
+            u64::from(crc32c::crc32c(path)),
+        ]
+    }
+}
+
+impl DurableOffset {
+    /// Whether it is time to sync the file, of which all before `whole_bytes` is written.
+    pub(super) fn is_due(&self, whole_bytes: u64) -> bool {
+        whole_bytes >= self.offset + LEAST_STEP_BYTES && self.noted_at.elapsed() >= LEAST_STEP
+    }
+
+    /// Records that all before `whole_bytes` is durable. Where that cannot be recorded, the file
+    /// is only copied again.
+    pub(super) fn note(&mut self, records: &OffsetRecords, whole_bytes: u64) {
+        let offset = whole_bytes / PIECE_BYTES * PIECE_BYTES;
+        if offset <= self.offset {
+            return;
+        }
+        if self.file.is_none() {
+            self.file = records.directory.open_or_create(&self.name, MODE).ok();
+        }
+        self.noted_at = Instant::now();
+        self.offset = offset;
+        let Some(file) = &self.file else { return };
+        let at = self.writes % PLACES * PLACE_BYTES;
+        self.writes += 1;
+        let frame = frame(&self.identity, offset);
+        if file::write_at(file, &frame, at).is_ok() {
+            // A power cut finds it then, without a wait for it.
+            let _ = file::sync_range_start(file, at, frame.len() as u64);
+        }
+    }
+}
+
+fn frame(identity: &[u64], offset: u64) -> Vec<u8> {
+    let mut frame = vec![0; LAYOUT.header_bytes()];
+    let head = Head { kind: KIND, version: VERSION, ..Head::default() };
+    let fill = |fields: &mut [u8]| {
+        for (place, number) in fields.chunks_exact_mut(8).zip(identity.iter().chain([&offset])) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+    };
+    // The lengths are those of the layout.
+    let _ = LAYOUT.seal(head, fill, &mut frame);
+    frame
+}
+
+fn parse(bytes: &[u8]) -> Option<Vec<u64>> {
+    let (frame, _) = LAYOUT.split(bytes).ok()??;
+    let is_known = frame.head.kind == KIND && frame.head.version == VERSION;
+    let number = |field: &[u8]| field.try_into().ok().map(u64::from_le_bytes);
+    if is_known { frame.fields.chunks_exact(8).map(number).collect() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+    use testkit::TempDir;
+
+    fn sized(directory: &TempDir, name: &str, bytes: u64) -> FileStat {
+        let file = File::create(directory.join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+        FileStat::of(&file).unwrap()
+    }
+
+    #[test]
+    fn an_offset_counts_only_for_the_same_source_and_the_same_copy() {
+        let directory = TempDir::new();
+        let length = GOES_ON_FROM_BYTES + 5;
+        let source = sized(&directory, "source", length);
+        let target = sized(&directory, "target", length);
+        let records = OffsetRecords::new(Directory::open(directory.path()).unwrap(), true);
+        let path = Path::new("tree/file");
+        assert_eq!(records.find(&source, &target, path), None);
+        let mut durable = records.begin(&source, &target, path, 0).unwrap();
+        for whole in [70, 140, 100] {
+            durable.note(&records, (whole << 20) + 17);
+        }
+        assert_eq!(records.find(&source, &target, path), Some(140 << 20));
+        let (mut newer, mut longer) = (source, source);
+        newer.changed.nanoseconds += 1;
+        longer.bytes += 1;
+        assert_eq!(records.find(&newer, &target, path), None);
+        assert_eq!(records.find(&longer, &FileStat { bytes: longer.bytes, ..target }, path), None);
+        assert_eq!(records.find(&source, &source, path), None, "another inode");
+        assert_eq!(records.find(&source, &FileStat { bytes: 5, ..target }, path), None);
+        assert_eq!(records.find(&source, &target, Path::new("tree/other")), None);
+        // A torn record leaves the one before.
+        let file = File::options().write(true).open(directory.join(link_name(&source))).unwrap();
+        file.write_all_at(&[7; 40], PLACE_BYTES + 20).unwrap();
+        assert_eq!(records.find(&source, &target, path), Some(70 << 20));
+        records.forget(&source).unwrap();
+        assert_eq!(records.find(&source, &target, path), None);
+    }
+
+    #[test]
+    fn short_files_have_no_record_and_a_step_is_neither_short_nor_early() {
+        let directory = TempDir::new();
+        let source = sized(&directory, "source", GOES_ON_FROM_BYTES);
+        let records = OffsetRecords::new(Directory::open(directory.path()).unwrap(), true);
+        let short = FileStat { bytes: GOES_ON_FROM_BYTES - 1, ..source };
+        assert!(records.begin(&short, &short, Path::new("x"), 0).is_none());
+        let mut durable = records.begin(&source, &source, Path::new("x"), 0).unwrap();
+        assert!(!durable.is_due(GOES_ON_FROM_BYTES), "too early");
+        let Some(earlier) = Instant::now().checked_sub(LEAST_STEP) else { return };
+        durable.noted_at = earlier;
+        assert!(durable.is_due(LEAST_STEP_BYTES));
+        assert!(!durable.is_due(LEAST_STEP_BYTES - 1));
+    }
+}
