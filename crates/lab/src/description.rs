@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::fmt;
 
 /// All experiments; one more is one more file, and its driver in `lab`.
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
+    include_str!("experiments/file-copy-2008.json"),
     include_str!("experiments/memory-copy-2001.json"),
     include_str!("experiments/ramdisk-puzzle.json"),
     include_str!("experiments/recovery-2012.json"),

@@ -2,10 +2,13 @@
 //! the facts of the machine, and the limits of a restore.
 
 use crate::error::Result;
+use model::GaugeSet;
+use model::copy_gauges::CopyGauges;
 use model::machine::MachineFacts;
 use place::workingset::restore::RestoreRequest;
 use record::capture::{BackgroundRecording, RecordOptions};
 use std::path::Path;
+use std::sync::Arc;
 use sys::helper::HiddenCommand;
 
 /// Samples a second of a recording of an experiment, which must not be disturbed.
@@ -42,13 +45,30 @@ impl Host {
         let Some(file) = file else {
             return Ok(None);
         };
-        let watch = RecordOptions {
+        Ok(Some(BackgroundRecording::start("lab", &self.options(file))?))
+    }
+
+    /// Records the machine and a copy to `file`, until the recording is finished.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn record_copy(
+        &self,
+        file: &Path,
+        gauges: &Arc<CopyGauges>,
+    ) -> Result<BackgroundRecording> {
+        let gauges = Some(Arc::clone(gauges) as Arc<dyn GaugeSet>);
+        let options = RecordOptions { gauges, ..self.options(file) };
+        Ok(BackgroundRecording::start("lab", &options)?)
+    }
+
+    fn options(&self, file: &Path) -> RecordOptions {
+        RecordOptions {
             rate_hz: RECORDING_HZ,
             output: Some(file.to_owned()),
             keep_bytes: 0,
             machine: Some(self.machine.clone()),
             ..RecordOptions::default()
-        };
-        Ok(Some(BackgroundRecording::start("lab", &watch)?))
+        }
     }
 }

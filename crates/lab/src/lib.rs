@@ -7,6 +7,8 @@
 
 pub mod description;
 mod error;
+pub mod file_copy;
+mod held_directory;
 mod host;
 pub mod memory_copy;
 pub mod output_directory;

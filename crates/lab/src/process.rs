@@ -18,6 +18,8 @@ use sys::directory::{Directory, FilePlace};
 const CHUNK_BYTES: u64 = 4 << 20;
 /// A database's user passes through it to a directory of its own, and reads nothing.
 const MODE: u32 = 0o711;
+/// What an experiment copies is its user's alone.
+const OWNER_ONLY: u32 = 0o700;
 const OFF_TRIES: u32 = 60;
 const OFF_PAUSE: Duration = Duration::from_millis(500);
 
@@ -73,6 +75,24 @@ pub fn keep_workplace(
     let removed = std::fs::remove_dir_all(directory);
     removed.map_err(|error| failed("remove", directory, &error))?;
     kept
+}
+
+/// Makes the directory, says "ready", and removes it with all that is in it when the input ends:
+/// that also happens when the lab is killed.
+///
+/// # Errors
+/// When it cannot be made or removed.
+pub fn keep_directory(
+    directory: &Path,
+    input: &mut impl Read,
+    output: &mut impl Write,
+) -> Result<()> {
+    let place = FilePlace::of(directory)?;
+    place.directory.create_subdirectory(&place.name, OWNER_ONLY)?;
+    // If the lab has ended, then the input has ended too.
+    let _ = output.write_all(b"ready\n").and_then(|()| output.flush());
+    let _ = input.read_to_end(&mut Vec::new());
+    std::fs::remove_dir_all(directory).map_err(|error| failed("remove", directory, &error))
 }
 
 /// The lab's processes end at the same time; what finds no room in memory now does a little later.

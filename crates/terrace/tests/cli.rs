@@ -382,6 +382,7 @@ fn every_option_is_in_the_documentation() {
         "undo",
         "hog",
         "ramdisk why",
+        "lab run file-copy-2008",
         "lab run memory-copy-2001",
         "lab run ramdisk-puzzle",
         "lab run recovery-2012",

@@ -1,12 +1,11 @@
 //! The lab's own directory with its own swap area. A process of its own makes both, keeps them
 //! and removes them when its input ends, so that they go also when the lab is killed.
 
+use crate::held_directory::start_keeper;
 use crate::{Error, Host, Result};
 use model::Bytes;
-use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use sys::directory::Directory;
 
 /// A tenth of the disk's free space at least is left to others.
@@ -44,28 +43,12 @@ impl Workplace {
         let disk = disk.canonicalize().map_err(|error| refused(&sys::plain_reason(&error)))?;
         check(&disk)?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
-        let mut words = host.programs.lab.command_line();
-        words.push("workplace".into());
-        words.extend([directory.clone().into(), bytes.0.to_string().into()]);
-        let keeper = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is the lab's to hear.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| refused(&sys::plain_reason(&error)))?;
+        let size = bytes.0.to_string();
+        let words = ["workplace".into(), directory.clone().into(), size.into()];
+        let (keeper, answer) = start_keeper(host, words)?;
         // From here on `Drop` ends it.
-        let mut made = Self { keeper, directory };
-        let mut line = String::new();
-        if let Some(output) = made.keeper.stdout.take() {
-            let _ = BufReader::new(output).read_line(&mut line);
-        }
-        match line.as_str() {
-            "ready\n" => Ok(made),
-            _ => Err(refused(&made.complaint())),
-        }
+        let made = Self { keeper, directory };
+        answer.map(|()| made).map_err(|why| refused(&why))
     }
 
     /// The directory.
@@ -76,15 +59,6 @@ impl Workplace {
     /// The swap file.
     pub fn swap(&self) -> PathBuf {
         self.directory.join(SWAP)
-    }
-
-    fn complaint(&mut self) -> String {
-        let mut text = String::new();
-        if let Some(errors) = self.keeper.stderr.take() {
-            let _ = errors.take(4096).read_to_string(&mut text);
-        }
-        let line = text.lines().next().unwrap_or("it ended without a word");
-        line.trim_start_matches("terrace: lab-process: ").to_owned()
     }
 }
 

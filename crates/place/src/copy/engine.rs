@@ -9,8 +9,7 @@
 //! | `plain` | small files | one read and one write; dropped from the cache once durable |
 //! | `two-thread` | experiments | one thread reads, one writes, 40 MB between; past the cache |
 //!
-//! A source that is all cached is read from there: a direct read would ask the device for what is
-//! in memory. What is refused is not tried again, and the report says why.
+//! A source that is all cached is read from there. What is refused is not tried again.
 
 pub(super) mod calls;
 pub(super) mod extents;

@@ -30,6 +30,8 @@ pub enum Lab {
 /// The experiments; the doc comment of each `Args` is its help.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Experiment {
+    #[command(name = "file-copy-2008")]
+    FileCopy2008(FileCopyArgs),
     #[command(name = "memory-copy-2001")]
     MemoryCopy2001(MemoryCopyArgs),
     #[command(name = "ramdisk-puzzle")]
@@ -60,6 +62,11 @@ pub enum LabProcess {
         /// The size of the swap
         bytes: u64,
     },
+    /// Keep a directory until the input ends
+    Directory {
+        /// The directory, which does not exist
+        directory: PathBuf,
+    },
     /// Write a working set and answer requests
     WorkingSet {
         /// Its size
@@ -74,6 +81,52 @@ fn user(text: &str) -> Result<(u32, u32), String> {
     match numbers {
         Some((Ok(uid), Ok(gid))) => Ok((uid, gid)),
         _ => Err("a user is UID:GID".to_owned()),
+    }
+}
+
+/// Cached or not: what does a copy of 69 files do to disks, memory and others?
+///
+/// Copies 69 files three times: through the page cache as a file manager, past it by two threads as
+/// in 2008, and as `terrace copy` does. Keeps a recording of each and one page that lays them over
+/// each other. Needs no root.
+#[derive(Clone, Debug, Args)]
+pub struct FileCopyArgs {
+    /// Make the files in this directory, on the disk that is read
+    #[arg(long, value_name = "DIR", required_unless_present = "files")]
+    pub from: Option<PathBuf>,
+
+    /// Copy them to this directory, on the disk that is written
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+
+    /// Copy the files of this directory instead of making some; they leave the page cache
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["from", "size"])]
+    pub files: Option<PathBuf>,
+
+    /// The size of all files that are made
+    #[arg(long, value_name = "SIZE", default_value = "2480m", value_parser = value::size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// Keep result.json, the recordings and the page in DIR, which does not exist yet or is empty
+    /// (default: lab-file-copy-2008)
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FileCopyArgs {
+    /// The options of the experiment.
+    pub fn options(&self) -> ::lab::file_copy::FileCopyOptions {
+        ::lab::file_copy::FileCopyOptions {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            files: self.files.clone(),
+            out: self.out.clone(),
+            size: self.size,
+        }
     }
 }
 

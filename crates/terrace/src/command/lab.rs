@@ -4,7 +4,7 @@
 use super::deliver::Delivery;
 use super::survey::plan::ram_bytes;
 use super::warm;
-use super::{hog, machine_facts, ramdisk};
+use super::{hog, machine_facts, page, ramdisk};
 use crate::args::When;
 use crate::args::lab::{Experiment as Typed, Lab, LabProcess};
 use crate::args::shared::FormArgs;
@@ -13,14 +13,24 @@ use crate::exit::Exit;
 use crate::output::lab::{ExperimentResult, OutcomePage};
 use crate::output::{self, OutputTarget, Page};
 use ::lab::description::{self, Experiment};
-use ::lab::{Host, Programs, memory_copy, output_directory, ramdisk_puzzle, recovery, working_set};
+use ::lab::file_copy::FileCopyOutcome;
+use ::lab::{
+    Host, Programs, file_copy, memory_copy, output_directory, ramdisk_puzzle, recovery, working_set,
+};
 use machine::Root;
 use place::background::Limits;
 use place::workingset::restore::RestoreRequest;
 use place::workingset::targets::Selection;
 use serde::Serialize;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use sys::file::{Durability, FileMode, replace};
 use sys::helper::HiddenCommand;
+
+/// The page of all recordings over each other.
+const PAGE: &str = "page.html";
+/// It takes three.
+const LEAST_OVERLAID: usize = 3;
 
 /// Lists, describes or runs experiments.
 ///
@@ -52,6 +62,9 @@ pub fn process(process: &LabProcess) -> Result<Exit> {
         LabProcess::Workplace { directory, bytes } => {
             ::lab::process::keep_workplace(directory, *bytes, &mut input, &mut output)?
         }
+        LabProcess::Directory { directory } => {
+            ::lab::process::keep_directory(directory, &mut input, &mut output)?;
+        }
         LabProcess::WorkingSet { bytes, layout } => {
             working_set::serve(*bytes, *layout, input, output)?;
         }
@@ -63,6 +76,16 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
     let root = Root::system();
     let host = host(&root)?;
     match typed {
+        Typed::FileCopy2008(args) => {
+            let experiment = description::named("file-copy-2008")?;
+            let plan = file_copy::FileCopyPlan::of(args.options(), &experiment)?;
+            let (out, stated) = (Some(plan.out.as_path()), plan.announcement());
+            deliver(&experiment, args.json, out, &stated, color, |progress| {
+                let mut outcome = file_copy::run(&host, &experiment, &plan, progress)?;
+                outcome.page = write_page(&plan.out, &outcome)?;
+                Ok(outcome)
+            })
+        }
         Typed::MemoryCopy2001(args) => {
             let experiment = description::named("memory-copy-2001")?;
             let largest = ram_bytes(&root, &machine::cpu::read(&root).caches);
@@ -93,6 +116,23 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
             })
         }
     }
+}
+
+/// Lays the recordings of all copies over each other, in a page beside them; its name.
+fn write_page(out: &Path, outcome: &FileCopyOutcome) -> ::lab::Result<Option<String>> {
+    let recordings: Vec<PathBuf> =
+        outcome.copies.iter().map(|copy| out.join(&copy.recording)).collect();
+    let files: Vec<&Path> = recordings.iter().map(PathBuf::as_path).collect();
+    // A page of fewer is another one; `terrace view` makes it.
+    if files.len() < LEAST_OVERLAID {
+        return Ok(None);
+    }
+    let page = page::of_many_recordings(&files, false)
+        .map_err(|error| ::lab::Error::failed(error.to_string()))?;
+    let directory = output_directory::open(out)?;
+    let (mode, durability) = (FileMode::OwnerOnly, Durability::Synced);
+    replace(&directory, OsStr::new(PAGE), page.as_bytes(), mode, durability)?;
+    Ok(Some(PAGE.to_owned()))
 }
 
 /// What the experiments take from this program.

@@ -1,6 +1,7 @@
 //! The pages of `lab`: the list, and what an experiment is; the page of a result is in a file of
 //! the experiment's own. Pure.
 
+mod file_copy;
 mod memory_copy;
 mod ramdisk_puzzle;
 mod recovery;
