@@ -29,6 +29,8 @@ pub struct Made {
     /// Groups that programs of the scene join.
     _held_groups: Vec<Cgroup>,
     neighbours: Vec<Neighbour>,
+    // Put back while the device is there: the kernel keeps them for whoever gets the device next.
+    _settings: Vec<ChangedSetting>,
     // The last to go: files lie on them.
     _mounts: Vec<Mounted>,
     _swaps: Vec<SwapArea>,
@@ -43,6 +45,27 @@ impl Drop for Neighbour {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+/// A setting of the kernel that a stage has changed; put back on drop.
+struct ChangedSetting {
+    path: PathBuf,
+    before: String,
+}
+
+impl ChangedSetting {
+    fn set(path: PathBuf, value: &str) -> Result<Self, String> {
+        let words = |error: std::io::Error| format!("{}: {error}", path.display());
+        let before = std::fs::read_to_string(&path).map_err(words)?;
+        std::fs::write(&path, value).map_err(words)?;
+        Ok(Self { path, before })
+    }
+}
+
+impl Drop for ChangedSetting {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.path, self.before.trim());
     }
 }
 
@@ -182,7 +205,8 @@ impl Made {
 /// The makers of the stages.
 pub mod make {
     use super::{
-        Cgroup, Child, Command, File, Made, Mounted, Neighbour, Path, Stdio, SwapArea, TempDir,
+        Cgroup, ChangedSetting, Child, Command, File, Made, Mounted, Neighbour, Path, PathBuf,
+        Stdio, SwapArea, TempDir,
     };
     use std::io::Write;
     use std::os::unix::fs::MetadataExt;
@@ -314,8 +338,13 @@ pub mod make {
         })
     }
 
+    /// In base pages. Where all memory gets huge pages, the program refuses them; elsewhere it
+    /// does not, so that the setting can be tried.
     pub fn first_touch() -> Result<Made, String> {
-        Ok(Made { argv: own_workload(&["touch", "2048"]), ..Made::default() })
+        let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+        let is_always = std::fs::read_to_string(enabled).is_ok_and(|all| all.contains("[always]"));
+        let word = if is_always { "touch" } else { "touch_as_given" };
+        Ok(Made { argv: own_workload(&[word, "2048"]), ..Made::default() })
     }
 
     pub fn swap_random() -> Result<Made, String> {
@@ -371,14 +400,16 @@ pub mod make {
         finish(&["sync", "-f", &file].map(str::to_owned))?;
         // The device's own share of dirty memory; the device is this test's.
         let device = format!("/sys/block/{}/bdi", mounted.device_name());
-        for (name, value) in [("strict_limit", "1"), ("max_ratio", "1")] {
-            std::fs::write(format!("{device}/{name}"), value)
-                .map_err(|error| format!("bdi/{name}: {error}"))?;
-        }
+        let set = |(name, value): (&str, &str)| {
+            ChangedSetting::set(PathBuf::from(format!("{device}/{name}")), value)
+        };
+        let settings = [("strict_limit", "1"), ("max_ratio", "1")].into_iter().map(set);
+        let changed = settings.collect::<Result<_, _>>()?;
         let to = format!("of={file}");
         let words = ["dd", "if=/dev/zero", &to, "bs=1M", "count=120", "conv=notrunc"];
         Ok(Made {
             argv: words.map(str::to_owned).to_vec(),
+            _settings: changed,
             _mounts: vec![mounted],
             ..Made::default()
         })

@@ -20,6 +20,7 @@ pub fn run(words: &[String]) -> ExitCode {
         ["read", path] => read_all(Path::new(path), 1),
         ["mmap", path, touches] => touch_file(Path::new(path), number(touches)),
         ["touch", mib] => touch_memory(number(mib)),
+        ["touch_as_given", mib] => touch_as_given(number(mib)),
         ["passes", kind, mib, times] => passes(kind, number(mib), number(times)),
         ["write", path, mib] => write_all(Path::new(path), number(mib)),
         ["spin", millions] => spin(number(millions) as u64),
@@ -80,7 +81,15 @@ fn touch_file(path: &Path, touches: usize) {
     std::hint::black_box(sum);
 }
 
-/// Writes one byte to each page of fresh memory.
+/// Writes one byte to each page of fresh memory, as most programs take it: huge pages are neither
+/// asked for nor refused.
+fn touch_as_given(mib: usize) {
+    let mut memory = vec![0u8; mib * MIB];
+    memory.chunks_mut(PAGE).for_each(|page| page[0] = 1);
+    std::hint::black_box(memory[0]);
+}
+
+/// The same of memory that refuses huge pages.
 fn touch_memory(mib: usize) {
     let mut memory = sys::memory::Mapping::anonymous(mib * MIB, sys::memory::Pages::Base).unwrap();
     for page in memory.as_mut_slice().chunks_mut(PAGE) {
