@@ -222,6 +222,71 @@ fn a_limit_above_is_named_with_it_and_no_trial_changes_one_alone() {
     assert_eq!(remedy.change, None);
 }
 
+/// A limit of 48 MiB that frees memory for a writer of `written` MiB, of whose pages so many were
+/// read again.
+fn writer_at_its_limit(written: u64, again_pages: u64) -> Case {
+    Case::new(command(), [4_000, 100, 0])
+        .part("direct_reclaim", "run", 1_500)
+        .part("kernel", "run", 3_900)
+        .grew("tree.write_bytes", written * MIB)
+        .grew("group0.memory.stat.workingset_refault_file", again_pages)
+        .limit(48 * MIB, 490)
+        .memory(24 << 30, 20 << 30, 18 << 30)
+}
+
+/// Seen: 300 MiB written in a group of 48 MiB took as long with 192 MiB, and longer with 1 GiB.
+#[test]
+fn no_higher_limit_is_advised_for_what_is_written_once() {
+    let remedy = |case: Case| {
+        let mut remedies = case.judged().remedies.into_iter();
+        remedies.find(|remedy| remedy.finding == "memory_limit").unwrap()
+    };
+    let stream = remedy(writer_at_its_limit(300, 1_062));
+    assert!(stream.text.starts_with("Write past the page cache"), "{}", stream.text);
+    assert_eq!(stream.change, None);
+    for (what, case) in [
+        ("it is read again", writer_at_its_limit(300, 40_000)),
+        ("it fills the limit twice", writer_at_its_limit(100, 0)),
+        ("it was swapped", writer_at_its_limit(300, 0).grew("vmstat.pswpin", 9_000)),
+    ] {
+        let helped = remedy(case);
+        assert!(helped.text.starts_with("Raise the limit 48 MiB"), "{what}: {}", helped.text);
+        assert!(helped.change.is_some(), "{what}");
+    }
+}
+
+/// Seen: a page for each mapping, 762 ms to map and unmap beside 355 ms to touch; huge pages for
+/// all memory changed nothing.
+///
+/// Where the host takes free memory back, the same holds of large mappings: a huge page is a block
+/// that the host has taken.
+#[test]
+fn huge_pages_are_advised_only_where_new_memory_is_then_cheaper() {
+    let case = |mapping_samples: u64, reporting: &str| {
+        let mut case = Case::new(command(), [8_000, 0, 0])
+            .part("first_touch", "run", 1_500)
+            .part("kernel", "run", 7_000)
+            .grew("tree.minor_faults", 900_000)
+            .grew("trace.cpu.samples", 800)
+            .grew("trace.cpu.in.fault_first_touch", 150)
+            .grew("trace.cpu.call.munmap", mapping_samples);
+        for (name, value) in
+            [("thp.enabled", "madvise"), ("balloon.free_page_reporting", reporting)]
+        {
+            case.recording.facts.settings.insert(name.to_owned(), value.to_owned());
+        }
+        let mut remedies = case.judged().remedies.into_iter();
+        remedies.find(|remedy| remedy.finding == "first_touch").unwrap()
+    };
+    for unhelped in [case(300, "0"), case(50, "1")] {
+        assert!(!unhelped.text.contains("huge pages"), "{}", unhelped.text);
+        assert_eq!(unhelped.change, None);
+    }
+    let many_pages = case(50, "0");
+    assert!(many_pages.text.contains("huge pages"), "{}", many_pages.text);
+    assert!(many_pages.change.is_some());
+}
+
 /// A disk with so many reads of 8 KiB, each between 64 and 128 us, in flight for so long.
 /// Threads that wait for pages which came back from swap, while memory is free.
 fn swapping_in(subject: Subject, outs: u64, available: u64) -> Case {

@@ -103,6 +103,24 @@ pub fn reported_to_host_bytes(root: &Root) -> Option<u64> {
     COUNTERS.iter().find_map(|path| root.number::<u64>(path)).and_then(|kib| kib.checked_mul(1024))
 }
 
+/// Whether the host takes back what is free in this guest: "free page reporting" of a virtio
+/// balloon, as it was agreed with the host. `None` if no such device is there.
+#[must_use]
+pub fn is_free_memory_reported(root: &Root) -> Option<bool> {
+    /// The place of `VIRTIO_BALLOON_F_REPORTING` in the list of agreed features.
+    const REPORTING: usize = 5;
+    let devices = "/sys/bus/virtio/devices";
+    let mut balloons = std::fs::read_dir(root.path(devices)).ok()?.filter_map(|entry| {
+        let name = entry.ok()?.file_name().into_string().ok()?;
+        let file = |file: &str| root.read(format!("{devices}/{name}/{file}")).ok();
+        (file("device")?.trim() == BALLOON).then(|| file("features")).flatten()
+    });
+    balloons.next().map(|features| features.as_bytes().get(REPORTING) == Some(&b'1'))
+}
+
+/// `VIRTIO_ID_BALLOON`, as it is printed.
+const BALLOON: &str = "0x0005";
+
 /// The memory that this process may still take; `None` if the kernel does not say.
 #[must_use]
 pub fn usable(root: &Root) -> Option<Usable> {

@@ -188,3 +188,20 @@ fn counters_of_memory_given_to_the_host() {
     let tree = FakeRoot::bare().file(path, "N\n");
     assert_eq!(machine::memory::reported_to_host_bytes(&Root::at(tree.path())), None);
 }
+
+#[test]
+fn a_balloon_says_whether_the_host_takes_free_memory_back() {
+    let reported = |device: &str, features: &str| {
+        let tree = FakeRoot::bare()
+            .file("/sys/bus/virtio/devices/virtio0/device", "0x0002\n")
+            .file("/sys/bus/virtio/devices/virtio0/features", "111111\n")
+            .file("/sys/bus/virtio/devices/virtio1/device", device)
+            .file("/sys/bus/virtio/devices/virtio1/features", features);
+        machine::memory::is_free_memory_reported(&Root::at(tree.path()))
+    };
+    assert_eq!(reported("0x0005\n", "0110010100\n"), Some(true));
+    assert_eq!(reported("0x0005\n", "0110000100\n"), Some(false));
+    assert_eq!(reported("0x0005\n", "011\n"), Some(false));
+    assert_eq!(reported("0x0004\n", "0110010100\n"), None);
+    assert_eq!(machine::memory::is_free_memory_reported(&Root::at(FakeRoot::bare().path())), None);
+}

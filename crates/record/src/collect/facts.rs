@@ -143,6 +143,8 @@ fn settings(root: &Root, facts: &mut Facts) {
     put("thp.enabled", thp.enabled);
     put("thp.defrag", thp.defrag);
     put("thp.shmem_enabled", thp.shmem_enabled);
+    let reported = memory::is_free_memory_reported(root);
+    put("balloon.free_page_reporting", reported.map(|is_on| u8::from(is_on).to_string()));
 }
 
 /// Asked of process 1. Root in a container may lack the capability for it too.

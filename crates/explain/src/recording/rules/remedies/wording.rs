@@ -6,11 +6,15 @@
 use super::super::limits::reached;
 use super::super::refaults::refaults;
 use super::super::{RunView, memory_limit};
-use super::change::{parent_limit, room};
+use super::change::{helped_by_huge_pages, is_written_stream_at_limit, parent_limit, room};
 use crate::recording::awaited;
 use crate::recording::limited::are_processors_busy;
 use model::Bytes;
 use model::explanation::Cause;
+
+/// For what is written once: it then needs no memory of the group.
+const PAST_THE_CACHE: &str =
+    "write past the page cache (O_DIRECT; RWF_DONTCACHE from Linux 6.14 on)";
 
 /// One way to do something about a finding; `None` where it cannot work here.
 type Way = Option<String>;
@@ -20,6 +24,9 @@ pub(super) fn possible(run: &RunView, cause: &Cause) -> Option<String> {
     let own = cause.finding.remedy.clone();
     let less = || Some("let the program use less memory".to_owned());
     match cause.finding.id.as_str() {
+        "memory_limit" if is_written_stream_at_limit(run) => {
+            either([Some(PAST_THE_CACHE.to_owned())], "each write then waits for its device")
+        }
         "memory_limit" => {
             either([raise_limit(run), less()], "that memory is then missing elsewhere")
         }
@@ -132,9 +139,10 @@ fn earlier_reclaim(run: &RunView) -> Way {
     (!is_bound).then(|| words.to_owned())
 }
 
-/// Asking for huge pages changes something only where they are given to who asks.
+/// Asking for huge pages changes something only where they are given to who asks, and helps only
+/// where new memory is then cheaper.
 fn huge_pages(run: &RunView) -> Way {
     let enabled = run.facts().settings.get("thp.enabled").map(String::as_str);
-    let is_changing = !matches!(enabled, Some("always" | "never"));
+    let is_changing = !matches!(enabled, Some("always" | "never")) && helped_by_huge_pages(run);
     is_changing.then(|| "ask for huge pages (madvise)".to_owned())
 }
