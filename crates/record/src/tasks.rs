@@ -24,10 +24,17 @@ use sys::taskstats::{Connection, Stats};
 #[derive(Clone, Debug, Default)]
 pub struct TaskScope {
     /// The processes at the top; a task belongs if its chain of parents leads to one of
-    /// them. Empty: every task.
-    pub processes: Vec<u32>,
+    /// them. `None`: every task.
+    pub processes: Option<Vec<u32>>,
     /// The process that orphans of the tree are given to, where the recorder is that.
     pub reaper: Option<u32>,
+}
+
+impl TaskScope {
+    /// The processes at the top, as far as they are named.
+    fn tops(&self) -> &[u32] {
+        self.processes.as_deref().unwrap_or_default()
+    }
 }
 
 /// A listener to the ends of threads.
@@ -212,7 +219,7 @@ impl Listener {
         };
         let received_ns = sys::clock::now_ns();
         let waiting = &mut self.waiting;
-        let (lives_ns, tops) = (&mut self.lives_ns, &self.tree.processes);
+        let (lives_ns, tops) = (&mut self.lives_ns, self.tree.tops());
         let drained = connection.drain(|stats| {
             if tops.contains(&stats.tid) {
                 lives_ns.insert(stats.tid, stats.elapsed_ns);
@@ -341,7 +348,7 @@ impl Listener {
 
 /// All processes that may belong to the tree now, with their parents.
 fn parents_in(tree: &TaskScope) -> HashMap<u32, u32> {
-    let tops: Vec<u32> = tree.processes.iter().copied().chain(tree.reaper).collect();
+    let tops: Vec<u32> = tree.tops().iter().copied().chain(tree.reaper).collect();
     if tops.is_empty() { process_tree::parents() } else { process_tree::parents_around(&tops) }
 }
 

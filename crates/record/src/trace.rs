@@ -137,11 +137,11 @@ impl Loaded {
 
 impl Tracer {
     /// Opens the families for the subject `processes` (with their present and later children;
-    /// empty: every process) and says what could be opened, by the names of the sights. `None`
-    /// where nothing could.
+    /// `None`: every process) and says what could be opened, by the names of the sights. There is
+    /// no tracer where nothing could. Without processes it waits for those that are adopted.
     pub fn open(
         families: &[Family],
-        processes: &[u32],
+        processes: Option<&[u32]>,
         registry: &mut Registry,
     ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         Self::load(families, processes).register(registry)
@@ -150,14 +150,14 @@ impl Tracer {
     /// As [`Tracer::open`] up to the columns: loading programs takes longer than all other sources,
     /// which can be opened meanwhile.
     #[must_use]
-    pub fn load(families: &[Family], processes: &[u32]) -> Loaded {
+    pub fn load(families: &[Family], processes: Option<&[u32]>) -> Loaded {
         Self::load_by(families, processes, InKernel::open)
     }
 
     /// As [`Tracer::open`], without programs in the kernel: as on kernels that run none.
     pub fn open_rings(
         families: &[Family],
-        processes: &[u32],
+        processes: Option<&[u32]>,
         registry: &mut Registry,
     ) -> (Option<Self>, BTreeMap<String, SourceState>) {
         let refuse: OpenInKernel =
@@ -165,12 +165,12 @@ impl Tracer {
         Self::load_by(families, processes, refuse).register(registry)
     }
 
-    fn load_by(families: &[Family], processes: &[u32], open: OpenInKernel) -> Loaded {
+    fn load_by(families: &[Family], processes: Option<&[u32]>, open: OpenInKernel) -> Loaded {
         let families: BTreeSet<Family> = families.iter().copied().collect();
         if families.is_empty() {
             return Loaded { tracer: None, open: BTreeSet::new(), sights: BTreeMap::new() };
         }
-        let subject = (!processes.is_empty()).then(|| scan::with_children(processes));
+        let subject = processes.map(scan::with_children);
         let table = if families.contains(&Family::Sched) && is_root() {
             FunctionTable::of_kernel()
         } else {

@@ -34,7 +34,7 @@ impl Watched {
     /// `None`, and a line why, where the kernel runs no programs.
     fn machine() -> Option<Self> {
         let mut registry = Registry::new();
-        let (tracer, sights) = Tracer::open(&ALL, &[], &mut registry);
+        let (tracer, sights) = Tracer::open(&ALL, None, &mut registry);
         let is_in_kernel = sights[IN_KERNEL].is_open();
         let Some(tracer) = tracer.filter(|_| is_in_kernel) else {
             testkit::skip(format!("programs in the kernel: {:?}", sights[IN_KERNEL]));

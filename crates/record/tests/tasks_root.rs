@@ -48,7 +48,10 @@ fn shell(script: &str) -> Vec<OsString> {
 fn watch(mut listener: Listener, argv: &[OsString]) -> (u32, TaskReport) {
     let _reaper = Reaper::start().unwrap();
     let mut command = Gated::spawn(argv).unwrap();
-    listener.watch(&TaskScope { processes: vec![command.pid()], reaper: Some(std::process::id()) });
+    listener.watch(&TaskScope {
+        processes: Some(vec![command.pid()]),
+        reaper: Some(std::process::id()),
+    });
     command.open_gate().unwrap();
     // Reads meanwhile, so that a busy machine around loses no ends.
     while try_wait(command.pid()).unwrap().is_none() {
@@ -77,7 +80,7 @@ fn tell_the_sights() {
     println!("{sights:?}");
     // What can be had without the sight is had.
     let mut listener = listener.unwrap();
-    listener.watch(&TaskScope { processes: vec![std::process::id()], reaper: None });
+    listener.watch(&TaskScope { processes: Some(vec![std::process::id()]), reaper: None });
     let report = listener.finish(sys::clock::now_ns());
     println!(
         "own rows: {}",
@@ -190,7 +193,7 @@ fn an_orphan_belongs_and_a_neighbour_does_not() {
     assert!(fifo.unwrap().success());
     let _reaper = Reaper::start().unwrap();
     let mut command = Gated::spawn(&shell(&script)).unwrap();
-    listener.watch(&TaskScope { processes: vec![command.pid()], reaper: None });
+    listener.watch(&TaskScope { processes: Some(vec![command.pid()]), reaper: None });
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
     let orphan: u32 = std::fs::read_to_string(&ready).unwrap().trim().parse().unwrap();
@@ -219,7 +222,10 @@ fn orphans_of_the_reaper_belong_without_being_seen() {
     let path = directory.join("pid");
     let script = format!("(/bin/sleep 0.05 & echo $! > {}; exit 0); exit 0", path.display());
     let mut command = Gated::spawn(&shell(&script)).unwrap();
-    listener.watch(&TaskScope { processes: vec![command.pid()], reaper: Some(std::process::id()) });
+    listener.watch(&TaskScope {
+        processes: Some(vec![command.pid()]),
+        reaper: Some(std::process::id()),
+    });
     command.open_gate().unwrap();
     wait(command.pid()).unwrap();
     let orphan: u32 = std::fs::read_to_string(&path).unwrap().trim().parse().unwrap();
@@ -248,7 +254,7 @@ fn what_was_before_the_watch_is_subtracted_and_what_lives_is_asked() {
     while run_ns() < 100_000_000 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    listener.watch(&TaskScope { processes: vec![pid], reaper: None });
+    listener.watch(&TaskScope { processes: Some(vec![pid]), reaper: None });
     let before_ns = run_ns();
     while run_ns() < before_ns + 20_000_000 {
         std::thread::sleep(Duration::from_millis(5));

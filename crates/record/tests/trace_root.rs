@@ -270,10 +270,12 @@ fn in_both_ways(story: impl Fn()) {
 }
 
 impl Traced {
-    /// `None`, and a word why, where events are not to be had.
+    /// Of these processes, or of all if none is named; `None`, and a word why, where events are not
+    /// to be had.
     fn open(families: &[Family], processes: &[u32]) -> Option<Self> {
         let mut registry = Registry::new();
         let open = if RINGS.get() { Tracer::open_rings } else { Tracer::open };
+        let processes = (!processes.is_empty()).then_some(processes);
         let (tracer, sights) = open(families, processes, &mut registry);
         let in_kernel = sights[record::trace::IN_KERNEL].is_open();
         if !RINGS.get() && !in_kernel {

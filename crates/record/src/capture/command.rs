@@ -132,7 +132,10 @@ fn words(argv: &[OsString], max_bytes: usize) -> Vec<String> {
 fn watched(pid: u32, is_reaper: bool) -> Watched {
     Watched {
         scope: Scope { processes: vec![pid], ..Scope::default() },
-        tree: Some(TaskScope { processes: vec![pid], reaper: is_reaper.then(std::process::id) }),
+        tree: Some(TaskScope {
+            processes: Some(vec![pid]),
+            reaper: is_reaper.then(std::process::id),
+        }),
         traced: Some(vec![pid]),
     }
 }

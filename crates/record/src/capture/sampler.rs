@@ -46,9 +46,9 @@ pub(super) struct Assignment {
 pub(super) struct Watched {
     /// For the collectors.
     pub scope: Scope,
-    /// For delay accounting; `None` if it is not wanted, or if the subject has no process.
+    /// For delay accounting; `None` if it is not wanted.
     pub tree: Option<TaskScope>,
-    /// For events: the processes at the top, empty for all; `None` as above.
+    /// For events: the processes at the top, `None` for all. A group may have none yet.
     pub traced: Option<Vec<u32>>,
 }
 

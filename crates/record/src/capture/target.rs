@@ -63,7 +63,7 @@ pub(super) fn find(target: &Target) -> Result<FoundTarget> {
             watched: Watched {
                 scope: Scope { limited_groups: true, ..Scope::default() },
                 tree: Some(TaskScope::default()),
-                traced: Some(Vec::new()),
+                traced: None,
             },
             end: TargetEnd::Never,
         }),
@@ -98,7 +98,7 @@ fn process(root: &Root, pid: u32) -> Result<FoundTarget> {
         subject: Subject::Process { pid, argv },
         watched: Watched {
             scope: Scope { processes: vec![pid], ..Scope::default() },
-            tree: Some(TaskScope { processes: vec![pid], reaper: None }),
+            tree: Some(TaskScope { processes: Some(vec![pid]), reaper: None }),
             traced: Some(vec![pid]),
         },
         end: TargetEnd::Process(end),
@@ -134,15 +134,13 @@ fn command_line(root: &Root, pid: u32) -> Vec<String> {
 }
 
 fn group_found(path: String, unit: Option<String>, directory: PathBuf) -> FoundTarget {
-    let members = cgroup::members(&directory, MAX_GROUPS);
-    let processes = (!members.is_empty()).then_some(members);
+    let members = Some(cgroup::members(&directory, MAX_GROUPS));
     FoundTarget {
         subject: Subject::Group { path, unit },
         watched: Watched {
             scope: Scope { group: Some(directory.clone()), ..Scope::default() },
-            // An empty list would mean all processes.
-            tree: processes.clone().map(|processes| TaskScope { processes, reaper: None }),
-            traced: processes,
+            tree: Some(TaskScope { processes: members.clone(), reaper: None }),
+            traced: members,
         },
         end: TargetEnd::Group(directory),
     }
@@ -237,10 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_group_is_not_everybody() {
+    fn an_empty_group_waits_for_members_and_is_not_every_process() {
         let tree = FakeRoot::bare().file("/g/cgroup.procs", "");
         let found = group_found("/g".to_owned(), None, tree.path().join("g"));
-        assert!(found.watched.tree.is_none() && found.watched.traced.is_none());
+        assert_eq!(found.watched.traced, Some(Vec::new()));
+        assert_eq!(found.watched.tree.unwrap().processes, Some(Vec::new()));
     }
 
     #[test]

@@ -51,10 +51,10 @@ const ENDED_MAX: usize = 8192;
 impl TreeMembers {
     /// Begins with the present tree: the roots and their descendants.
     pub(super) fn watch(&mut self, tree: &TaskScope, live: &HashMap<u32, u32>) {
-        self.everything = tree.processes.is_empty() && tree.reaper.is_none();
+        self.everything = tree.processes.is_none() && tree.reaper.is_none();
         self.reaper = tree.reaper;
         let roots: Vec<u32> =
-            if self.everything { live.keys().copied().collect() } else { tree.processes.clone() };
+            if self.everything { live.keys().copied().collect() } else { tree.tops().to_vec() };
         let children = live.iter().filter(|(_, parent)| Some(**parent) == self.reaper);
         self.strangers = children.map(|(pid, _)| *pid).filter(|pid| !roots.contains(pid)).collect();
         self.adopt(&roots);
@@ -223,7 +223,7 @@ mod tests {
 
     fn members() -> TreeMembers {
         let mut members = TreeMembers::default();
-        let tree = TaskScope { processes: vec![ROOT], reaper: Some(BASE) };
+        let tree = TaskScope { processes: Some(vec![ROOT]), reaper: Some(BASE) };
         members.watch(&tree, &HashMap::from([(ROOT, BASE)]));
         members
     }
@@ -275,7 +275,7 @@ mod tests {
         let mut members = TreeMembers::default();
         let (left, below) = (BASE + 7, BASE + 8);
         let live = HashMap::from([(ROOT, BASE), (left, BASE), (below, left)]);
-        let tree = TaskScope { processes: vec![ROOT], reaper: Some(BASE) };
+        let tree = TaskScope { processes: Some(vec![ROOT]), reaper: Some(BASE) };
         members.watch(&tree, &live);
         assert_eq!(members.among(&live), [ROOT]);
         assert_eq!(end(&mut members, below, left, 12, 20), Membership::Out);
@@ -323,7 +323,7 @@ mod tests {
     fn what_lives_below_a_root_was_found_at_the_start() {
         let mut members = TreeMembers::default();
         let live = HashMap::from([(ROOT, 1), (BASE + 2, ROOT), (BASE + 3, BASE + 2), (9, 1)]);
-        let tree = TaskScope { processes: vec![ROOT], reaper: None };
+        let tree = TaskScope { processes: Some(vec![ROOT]), reaper: None };
         members.watch(&tree, &live);
         let mut found = members.among(&live);
         found.sort_unstable();

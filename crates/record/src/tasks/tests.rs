@@ -24,7 +24,7 @@ fn threads_that_still_run_are_reported_from_proc_alone() {
     listener.ends = None;
     listener.asks = None;
     let mut command = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    listener.watch(&TaskScope { processes: vec![command.id()], reaper: None });
+    listener.watch(&TaskScope { processes: Some(vec![command.id()]), reaper: None });
     listener.read();
     let report = listener.finish(sys::clock::now_ns());
     command.kill().unwrap();
@@ -54,7 +54,7 @@ fn what_joins_again_keeps_what_it_was_charged_since() {
     let mut first = std::process::Command::new("sleep").arg("600").spawn().unwrap();
     let mut joined = std::process::Command::new("sh").args(script).spawn().unwrap();
     let a_while = std::time::Duration::from_millis(300);
-    listener.watch(&TaskScope { processes: vec![first.id()], reaper: None });
+    listener.watch(&TaskScope { processes: Some(vec![first.id()]), reaper: None });
     std::thread::sleep(a_while);
     let pid = joined.id();
     let ran_ns = || {

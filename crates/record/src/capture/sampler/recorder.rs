@@ -14,7 +14,7 @@ use crate::collect::Collectors;
 use crate::registry::{Registry, Row};
 use crate::sink::RecordSink;
 use crate::tasks::{Listener, TaskReport};
-use crate::trace::{Family, Tracer};
+use crate::trace::Tracer;
 use crate::work::WorkCounter;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
@@ -74,25 +74,17 @@ impl<S: RecordSink> Recorder<S> {
         let mut registry = Registry::new();
         let (loaded, mut collectors) = std::thread::scope(|scope| {
             // The command waits for both, and loading is the longer one.
-            let load = |processes| scope.spawn(move || Tracer::load(&watch.families, processes));
-            let loading = watched.traced.as_deref().map(load);
+            let processes = watched.traced.as_deref();
+            let loading = scope.spawn(move || Tracer::load(&watch.families, processes));
             let collectors = Collectors::open(&root, &watched.scope, &mut registry, &mut facts);
-            // A thread that panicked has opened nothing.
-            (loading.map(std::thread::ScopedJoinHandle::join), collectors)
+            (loading.join(), collectors)
         });
-        let mut tracer = match loaded {
-            Some(loaded) => loaded.ok().and_then(|loaded| {
-                let (tracer, sights) = loaded.register(&mut registry);
-                facts.sights.extend(sights);
-                tracer
-            }),
-            None => {
-                let name = |family: &Family| family.sight().to_owned();
-                let closed = watch.families.iter().map(|family| (name(family), no_process()));
-                facts.sights.extend(closed);
-                None
-            }
-        };
+        // A thread that panicked has opened nothing.
+        let mut tracer = loaded.ok().and_then(|loaded| {
+            let (tracer, sights) = loaded.register(&mut registry);
+            facts.sights.extend(sights);
+            tracer
+        });
         if tracer.as_ref().is_some_and(|tracer| tracer.totals().is_some()) {
             collectors.leave_tree_to_kernel();
         }
@@ -343,17 +335,10 @@ impl<S: RecordSink> Recorder<S> {
     }
 }
 
-fn no_process() -> SourceState {
-    SourceState::closed("the group had no process when the recording began", None)
-}
-
 fn open_listener(watched: &Watched, facts: &mut Facts) -> Option<Listener> {
-    let (listener, sights) = match &watched.tree {
-        Some(_) => Listener::open(sys::clock::now_ns()),
-        // A live view does not need the delays of a whole recording.
-        None if watched.traced.is_some() => (None, Vec::new()),
-        None => (None, vec![("exits".to_owned(), no_process())]),
-    };
+    // A live view does not need the delays of a whole recording.
+    watched.tree.as_ref()?;
+    let (listener, sights) = Listener::open(sys::clock::now_ns());
     facts.sights.extend(sights);
     listener
 }
