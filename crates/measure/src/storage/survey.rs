@@ -95,7 +95,11 @@ pub fn survey_device(dir: &Path, limits: &DeviceLimits, root: &Root) -> Result<D
         served_reason: served.reason,
         file_bytes,
         written_bytes: file_bytes + rounds.done.written,
-        notes: note.into_iter().chain(rounds.done.notes.iter().cloned()).collect(),
+        notes: note
+            .into_iter()
+            .chain(rounds.done.notes.iter().cloned())
+            .chain(rounds.write_note())
+            .collect(),
         failure: failure.map(text),
         ..rounds.report()
     };

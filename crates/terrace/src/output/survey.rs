@@ -43,6 +43,7 @@ pub fn page(survey: &Survey, detail: Detail, page: Page) -> String {
     let mut text = header(survey, page);
     text.push_str(&ladder::render(survey, page));
     text.push_str(&findings::render(survey, detail, page));
+    text.push_str(&notes(survey, page));
     text.push_str(&left_out(survey, detail, page));
     text.push_str(&more(survey, detail, page));
     text.push_str(&next(survey, page));
@@ -104,6 +105,17 @@ fn cores(machine: &MachineFacts) -> String {
     let noun = if is_one { "core" } else { "cores" };
     let of = if usable < online { format!(" of {online}") } else { String::new() };
     format!("{usable}{of} {noun}")
+}
+
+/// What a number of a device covers, where that is not plain: a paragraph each.
+fn notes(survey: &Survey, page: Page) -> String {
+    let devices = survey
+        .tiers
+        .iter()
+        .filter(|tier| tier.kind == model::TierKind::Device && tier.grade != model::Grade::Unseen);
+    let noted = devices.filter_map(|tier| Some((&tier.name, tier.reason.as_ref()?)));
+    let lines = noted.map(|(name, reason)| format!("Note: {name}: {reason}"));
+    lines.map(|line| sentence(page, Tone::Dim, &line, 4)).collect()
 }
 
 /// Levels that were left out, and checks that could not be made: a paragraph each.
