@@ -18,38 +18,47 @@ use crate::process;
 /// What the lines of the verdict suite begin with.
 const LINE: &str = "remedy ";
 
+/// What the line of a case ends with whose remedies are no settings.
+const UNTRIED: &str = ": no remedy that can be tried";
+
 /// A suite that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// The words that run it.
 const SUITE: [&str; 7] = ["test", "-q", "-p", "terrace", "--test", "verdicts", "--"];
 
-/// The cases of each `--part`, which takes at most eight minutes: those in groups with limits,
-/// those that read, those that use new memory, and those whose remedies are no settings.
-const PARTS: [(&str, &[&str]); 4] = [
+/// The cases of each `--part`, which takes at most a minute here: those in groups with limits,
+/// those that read, those that use new memory, those that write, those that use or wait for
+/// processors, those of many small files, and the scenes of several programs.
+const PARTS: [(&str, &[&str]); 7] = [
     ("limits", &["limit_refaults", "swap_random", "swap_zeros", "cpu_quota"]),
-    ("reads", &["cold_read", "cold_mmap", "misaligned", "copy_evicts"]),
-    ("memory", &["first_touch", "mappings", "fork_storm", "write_small_group"]),
+    ("reads", &["cold_read", "cold_mmap", "copy_evicts", "git_status_cold", "browser_starts"]),
+    ("memory", &["first_touch", "mappings"]),
     (
-        "others",
+        "writes",
+        &["write_small_group", "dirty_throttle", "write_limit", "misaligned", "fsync_storm"],
+    ),
+    (
+        "processors",
+        &["hog_beside", "lock_contention", "sleep", "pipe_wait", "make_j2", "short_children"],
+    ),
+    ("files", &["untar", "install_packages"]),
+    (
+        "scenes",
         &[
-            "dirty_throttle",
-            "write_limit",
-            "hog_beside",
-            "lock_contention",
-            "sleep",
-            "pipe_wait",
-            "fsync_storm",
-            "make_j2",
-            "short_children",
-            "untar",
-            "install_packages",
+            "fork_storm",
+            "backup_evicts",
+            "leak_swaps",
+            "analytics_touches",
+            "quota_turns",
+            "compile_jobs",
+            "cron_among_idle",
         ],
     ),
 ];
 
-/// The names of the parts.
-pub(super) const NAMES: &[&str] = &["limits", "reads", "memory", "others"];
+/// The names of the parts; the scenes have no command that could be run again.
+pub(super) const NAMES: &[&str] = &["limits", "reads", "memory", "writes", "processors", "files"];
 
 /// Runs the suite and adds its rows.
 ///
@@ -70,6 +79,14 @@ pub(super) fn run(session: &mut Session) -> Result<(), Error> {
         .to_owned(),
     );
     let trials = trials(&text)?;
+    let untried = text.lines().filter_map(|line| line.strip_suffix(UNTRIED)).collect::<Vec<_>>();
+    if !untried.is_empty() {
+        let names = untried.join(", ");
+        session.record.note(format!("no remedy is a setting that could be tried: {names}"));
+    }
+    if trials.is_empty() {
+        return Ok(());
+    }
     let share = |verdict: &str| {
         let of_it = trials.iter().filter(|trial| trial.verdict == verdict).count();
         of_it as f64 / trials.len() as f64
@@ -107,7 +124,7 @@ impl Trial {
 fn trials(text: &str) -> Result<Vec<Trial>, Error> {
     let lines = text.lines().filter_map(|line| line.strip_prefix(LINE));
     let trials = lines.map(trial).collect::<Result<Vec<_>, _>>()?;
-    if trials.is_empty() {
+    if trials.is_empty() && !text.lines().any(|line| line.ends_with(UNTRIED)) {
         return Err(Error::Failed("no remedy could be tried here".to_owned()));
     }
     Ok(trials)
@@ -121,12 +138,16 @@ fn trial(line: &str) -> Result<Trial, Error> {
     let number = |name: &str| value[name].as_f64();
     let (first, second) = number("first_ns").zip(number("second_ns")).ok_or_else(malformed)?;
     let ends = [number("high_ns"), number("low_ns")].into_iter().flatten();
-    let factor = |difference: f64| first / (first + difference).max(1.0);
+    // A side that may have taken no time at all bounds no factor.
+    let factor = |difference: f64| {
+        let with_it = first + difference;
+        (with_it > 0.0).then(|| first / with_it)
+    };
     Ok(Trial {
         case: text("case")?,
         tried: text("tried")?,
         verdict: text("verdict")?,
-        factors: std::iter::once(first / second.max(1.0)).chain(ends.map(factor)).collect(),
+        factors: std::iter::once(first / second.max(1.0)).chain(ends.filter_map(factor)).collect(),
     })
 }
 
@@ -135,8 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_has_its_cases() {
-        assert_eq!(PARTS.map(|(name, _)| name), *NAMES);
+    fn every_case_of_the_suite_is_in_one_part() {
+        let suite = include_str!("../../../crates/terrace/tests/verdicts/cases.rs");
+        let names = suite.lines().filter_map(|line| line.trim().strip_prefix("name: \""));
+        let mut of_suite: Vec<&str> = names.filter_map(|rest| rest.split('"').next()).collect();
+        let mut of_parts: Vec<&str> = PARTS.iter().flat_map(|(_, cases)| *cases).copied().collect();
+        of_suite.sort_unstable();
+        of_parts.sort_unstable();
+        assert_eq!(of_suite, of_parts);
+        let [parts @ .., _scenes] = PARTS.map(|(name, _)| name);
+        assert_eq!(parts, *NAMES);
     }
 
     #[test]
@@ -146,8 +175,11 @@ mod tests {
             trials(&format!("skipped: needs swap\n{LINE}{line}\ncold_read: none\n")).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].factors, [4.0, 2.0, 5.0]);
+        let unbounded = trial(&line.replace("-3.2e9", "-4.1e9")).unwrap();
+        assert_eq!(unbounded.factors, [4.0, 2.0]);
         assert_eq!((found[0].case.as_str(), found[0].verdict.as_str()), ("cpu_quota", "smaller"));
         assert!(trials("nothing\n").is_err());
+        assert_eq!(trials("sleep: no remedy that can be tried\n").unwrap(), []);
         assert!(trials(&format!("{LINE}{{}}\n")).is_err());
     }
 }
