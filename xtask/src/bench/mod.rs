@@ -147,9 +147,9 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "copy",
         title: "copy",
-        what: "files copied until they are durable, against cp, rsync and xcp",
-        peers: &["terrace", "cp", "rsync", "xcp"],
-        parts: &["large", "small"],
+        what: "files copied until they are durable, against cp, rsync, xcp, fcp and cpz",
+        peers: &["terrace", "cp", "rsync", "xcp", "fcp", "cpz"],
+        parts: &["large", "cached", "small-cold", "small-cached", "limited", "beside"],
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: |session| session.run(copy::PARTS),

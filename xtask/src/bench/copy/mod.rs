@@ -1,14 +1,21 @@
-//! `terrace copy` against `cp -a` and `rsync -a`, until everything is durable.
+//! `terrace copy` against `cp -a`, `rsync -a` and faster copiers, until everything is durable.
 //!
-//! - `large`: 69 files, 2.6 GB, in a group of 2.5 GiB of memory that holds a hot file of 1.5 GiB.
-//!   Judged are time, processor time of the machine, what stays of the hot file in the cache, and
-//!   what the copy leaves there.
-//! - `small`: 100,000 files of 4 KiB to a new file system each time, source cold and cached.
+//! - `large`, `cached`: 69 files, 2.6 GB, in a group of 2.5 GiB of memory that holds a hot file of
+//!   1.5 GiB, the source cold or cached. Judged are time, also beside a bare loop of requests and
+//!   with a log, processor time of the machine, what stays of the hot file in the cache, what the
+//!   copy leaves there, and how long the disk waits.
+//! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
+//! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
+//! - `beside`: syncs on another disk meanwhile.
 //!
 //! The programs take turns. "Durable" is the command and `sync -f` after it; for Terrace, which
 //! ends when all is durable, that call too.
 
+mod beside;
+mod disk;
+mod image;
 mod large;
+mod limited;
 mod small;
 
 use std::process::Command;
@@ -18,32 +25,89 @@ use super::peer::{Peer, Version};
 use super::{Measure, Session};
 use crate::error::Error;
 use crate::process::{self, Limits};
+use crate::workspace;
 
 /// A copy that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// The parts, in their order.
-pub(super) const PARTS: &[(&str, Measure)] =
-    &[("large", large::measure), ("small", small::measure)];
+pub(super) const PARTS: &[(&str, Measure)] = &[
+    ("large", large::cold),
+    ("cached", large::cached),
+    ("small-cold", small::cold),
+    ("small-cached", small::cached),
+    ("limited", limited::measure),
+    ("beside", beside::measure),
+];
 
-/// The programs, with the words before source and target.
-fn copiers(session: &Session) -> Result<Vec<(Peer, &'static [&'static str])>, Error> {
-    let mut all: Vec<(Peer, &'static [&'static str])> = vec![(session.terrace.clone(), &["copy"])];
+/// Depth and KiB of a request of the bare loop: those of Terrace's ring.
+const BARE_LOOP: [&str; 2] = ["32", "1024"];
+
+/// A program that copies, and how it is called.
+struct Copier {
+    peer: Peer,
+    /// What its rows are called.
+    name: String,
+    /// The words before source and target.
+    words: Vec<String>,
+    /// The words after them.
+    after: Vec<String>,
+}
+
+impl Copier {
+    /// All words. The target becomes the copy of the source: rsync takes the entries of a directory
+    /// by a slash behind it.
+    fn arguments(&self, source: &str, target: &str) -> Vec<String> {
+        let slash = if self.name == "rsync" { "/" } else { "" };
+        let both = [format!("{source}{slash}"), target.to_owned()];
+        self.words.iter().cloned().chain(both).chain(self.after.iter().cloned()).collect()
+    }
+
+    /// Names it in the record.
+    fn note(&self, session: &mut Session) {
+        session.record.program(self.peer.clone());
+        let words = self.arguments("SOURCE", "TARGET");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let shown = session.directory.anonymous(&words);
+        session.record.command(self.peer.command_line(&shown));
+    }
+}
+
+/// Terrace, cp, and those of the others that are here.
+fn copiers(session: &Session) -> Result<Vec<Copier>, Error> {
+    let copier = |peer: Peer, words: &[&str]| Copier {
+        name: peer.name.clone(),
+        peer,
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        after: Vec::new(),
+    };
     let version = || Version::Option("--version");
-    all.push((Peer::find(&session.request, "cp", version())?, &["-a"]));
-    for (name, words) in [("rsync", ["-a", "--whole-file"].as_slice()), ("xcp", &["-r"])] {
+    let cp = Peer::find(&session.request, "cp", version())?;
+    let mut all = vec![copier(session.terrace.clone(), &["copy"]), copier(cp, &["-a"])];
+    let others: [(&str, &[&str]); 4] =
+        [("rsync", &["-a", "--whole-file"]), ("xcp", &["-r"]), ("fcp", &[]), ("cpz", &[])];
+    for (name, words) in others {
         if let Some(peer) = Peer::find_if_any(&session.request, name, version())? {
-            all.push((peer, words));
+            all.push(copier(peer, words));
         }
     }
     Ok(all)
 }
 
-/// The source as a copier wants it, so that the target becomes its copy: rsync takes the entries of
-/// a directory by a slash behind it.
-fn source_for(peer: &Peer, source: &str) -> String {
-    let slash = if peer.name == "rsync" { "/" } else { "" };
-    format!("{source}{slash}")
+/// The barest program that copies by the same requests, built in release mode.
+fn bare_loop(session: &Session) -> Result<Copier, Error> {
+    let mut build = workspace::cargo(&session.root);
+    build.args(["build", "--release", "--locked", "--quiet", "-p", "transfer"]);
+    build.args(["--example", "bare_copy"]).arg("--target-dir").arg(&session.target);
+    process::run(build, Duration::from_secs(600))?.success()?;
+    let peer = Peer {
+        name: "bare_copy".to_owned(),
+        program: session.target.join("release/examples/bare_copy"),
+        version: None,
+        environment: Vec::new(),
+    };
+    let after = BARE_LOOP.map(str::to_owned).to_vec();
+    Ok(Copier { peer, name: "bare loop".to_owned(), words: Vec::new(), after })
 }
 
 /// Runs a command to its end.
