@@ -21,6 +21,7 @@ use model::progress::Control;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 use sys::clock::now_ns;
 use sys::uring::{IoOperation, IoRequest, MAX_FILES, Queue};
 
@@ -174,6 +175,8 @@ struct SlotPiece {
     extent: Extent,
     /// Of a sync while the copy goes on: what was written before.
     sync_to: Option<u64>,
+    /// When its read was started, on [`sys::clock`].
+    started_ns: u64,
 }
 
 struct ActiveFile<T> {
@@ -282,7 +285,11 @@ impl<C: FileCopier> FilesRun<'_, C> {
             let whole_blocks = (extent.bytes as usize).next_multiple_of(alignment);
             let bytes = whole_blocks.min(self.queue.buffer_bytes());
             let request = IoRequest::read(active.source, extent.source, bytes);
-            self.submit(slot, SlotPiece { file, extent, sync_to: None }, request);
+            self.submit(
+                slot,
+                SlotPiece { file, extent, sync_to: None, started_ns: now_ns() },
+                request,
+            );
         }
     }
 
@@ -444,7 +451,13 @@ impl<C: FileCopier> FilesRun<'_, C> {
             }
             return self.submit(slot, piece, request.after(done));
         }
-        self.pace.written(piece.extent.bytes);
+        let bytes = piece.extent.bytes;
+        if bytes == self.queue.buffer_bytes() as u64 {
+            let passed = Duration::from_nanos(now_ns().saturating_sub(piece.started_ns));
+            self.pace.written_after(bytes, passed);
+        } else {
+            self.pace.written(bytes);
+        }
         self.summary.bytes += piece.extent.bytes;
         let Some(active) = &mut self.active[piece.file] else { return };
         active.in_flight -= 1;
@@ -468,7 +481,12 @@ impl<C: FileCopier> FilesRun<'_, C> {
         active.is_syncing = true;
         active.in_flight += 1;
         let request = IoRequest::sync(active.target);
-        let piece = SlotPiece { file, extent: Extent::default(), sync_to: Some(whole_bytes) };
+        let piece = SlotPiece {
+            file,
+            extent: Extent::default(),
+            sync_to: Some(whole_bytes),
+            started_ns: now_ns(),
+        };
         self.submit(slot, piece, request);
     }
 
@@ -499,7 +517,12 @@ impl<C: FileCopier> FilesRun<'_, C> {
     fn start_sync(&mut self, index: usize) {
         let Some(slot) = self.queue.idle_slot() else { return };
         let Some(active) = &mut self.active[index] else { return };
-        let piece = SlotPiece { file: index, extent: Extent::default(), sync_to: None };
+        let piece = SlotPiece {
+            file: index,
+            extent: Extent::default(),
+            sync_to: None,
+            started_ns: now_ns(),
+        };
         let cut = active.copy.target.metadata().and_then(|about| {
             let is_right = about.len() == active.copy.bytes;
             if is_right { Ok(()) } else { active.copy.target.set_len(active.copy.bytes) }
