@@ -48,6 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 use sys::directory::Directory;
 use sys::file_stat::FileStat;
@@ -266,13 +267,16 @@ fn move_all(
     let (batches, sealing) = mpsc::sync_channel(1);
     let queues = Queues { large, small };
     let small_jobs = &small::SmallJobs::new(small_jobs, batches);
+    let waiter = &std::thread::current();
     std::thread::scope(|scope| {
         let walk = scope.spawn(move || tree::walk_all(shared, plan, staging, &queues));
-        let mut threads = vec![scope.spawn(move || large::serve(shared, &large_jobs, staging))];
+        let mut threads = vec![
+            scope.spawn(move || waking(waiter, || large::serve(shared, &large_jobs, staging))),
+        ];
         for _ in 0..shared.engines.workers() {
-            threads.push(scope.spawn(|| small::serve(shared, small_jobs)));
+            threads.push(scope.spawn(|| waking(waiter, || small::serve(shared, small_jobs))));
         }
-        let sealer = scope.spawn(move || seal::serve(shared, &sealing, staging));
+        let sealer = scope.spawn(move || waking(waiter, || seal::serve(shared, &sealing, staging)));
         if shared.request.wants_totals && has_descriptors_to_count() {
             scope.spawn(|| set_totals(shared, plan));
         }
@@ -309,8 +313,9 @@ fn finish(
     staging: &Staging,
     ask: &mut dyn FnMut() -> Control,
 ) -> Result<Option<FileMetadata>> {
+    let waiter = &std::thread::current();
     std::thread::scope(|scope| {
-        let work = scope.spawn(|| -> Result<Option<FileMetadata>> {
+        let finish = || -> Result<Option<FileMetadata>> {
             if shared.request.verify && !shared.is_stopped() {
                 verify::read_back(shared, staging)?;
             }
@@ -322,7 +327,8 @@ fn finish(
                 return Ok(None);
             }
             put::put_in_place(shared, plan, staging)
-        });
+        };
+        let work = scope.spawn(move || waking(waiter, finish));
         wait_for(shared, ask, || work.is_finished());
         joined(work.join())
     })
@@ -335,11 +341,22 @@ fn wait_for(shared: &CopyShared<'_>, ask: &mut dyn FnMut() -> Control, is_done: 
         if ask().is_stop() {
             shared.stop();
         }
-        // A short copy is not kept waiting.
+        // A short copy is not kept waiting, and no copy when a thread says that it ends.
         naps += 1;
         let nap = if naps < 20 { Duration::from_millis(1) } else { ASK_EVERY };
-        std::thread::sleep(nap);
+        let started = Instant::now();
+        std::thread::park_timeout(nap);
+        if started.elapsed() < nap {
+            naps = 0;
+        }
     }
+}
+
+/// Does `work`, and wakes who waits for its end.
+fn waking<T>(waiter: &Thread, work: impl FnOnce() -> T) -> T {
+    let answer = work();
+    waiter.unpark();
+    answer
 }
 
 /// The result of a thread; a panic is a failure of the copy.
