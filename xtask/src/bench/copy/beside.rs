@@ -1,4 +1,5 @@
-//! What a copy does to a program that syncs 4 KiB again and again on another disk.
+//! What a copy does to a program that syncs 4 KiB again and again on another disk. That disk is in
+//! memory, so that only the kernel and the processors are shared.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::image::Image;
+use super::image::MountedImage;
 use super::{copiers, durable_seconds, large, shell};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
@@ -36,7 +37,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         large::make_source(&source, &session.directory.file("hot"))?;
     }
     let name = format!("terrace-bench-{}", std::process::id());
-    let other = Image::new(OTHER_DIRECTORY, &name, IMAGE_BYTES, INODES)?;
+    let other = MountedImage::new(OTHER_DIRECTORY, &name, IMAGE_BYTES, INODES)?;
     let mut programs: Vec<Turn<'_>> = vec![Box::new(|| {
         let syncs = Syncs::start(&other.point)?;
         std::thread::sleep(ALONE);
@@ -98,8 +99,8 @@ impl Syncs {
     fn end(self) -> Result<f64, Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let failed = |error| Error::Failed(format!("the syncs on another disk: {error}"));
-        let all = self.thread.join().unwrap_or_else(|_| Ok(Vec::new()));
-        let mut all = all.map_err(failed)?;
+        let ended = self.thread.join().unwrap_or_else(|_| Ok(Vec::new()));
+        let mut all = ended.map_err(failed)?;
         all.sort();
         let at = all.len() * 99 / 100;
         let p99 = all.get(at).ok_or_else(|| Error::Failed("no sync ended".to_owned()))?;

@@ -1,4 +1,5 @@
-//! A new file system in a file, mounted, for targets that must not be used before or that are slow.
+//! A new file system in a file, mounted: for targets that must not be used before, or that are
+//! slow.
 
 use super::disk::number_of;
 use super::shell;
@@ -12,14 +13,14 @@ const NOT_LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
 /// A file system in a file, mounted; unmounted on drop.
 #[derive(Debug)]
-pub(super) struct Image {
+pub(super) struct MountedImage {
     file: String,
     pub(super) point: String,
     /// The device's number, while its writes are limited.
     limited: Option<String>,
 }
 
-impl Image {
+impl MountedImage {
     /// Makes a new ext4 of `bytes` in `directory`, with at least so many inodes, and mounts it.
     ///
     /// # Errors
@@ -65,7 +66,7 @@ impl Image {
     }
 }
 
-impl Drop for Image {
+impl Drop for MountedImage {
     fn drop(&mut self) {
         let Self { file, point, limited } = self;
         // What stays is removed with the directory of the bench.

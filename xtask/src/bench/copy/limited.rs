@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::disk::{DiskSample, DiskWatch, WINDOW, written_by};
-use super::image::Image;
+use super::image::MountedImage;
 use super::{Copier, copiers, run, shell};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
@@ -72,7 +72,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 
 /// One copy on a terminal, to a new file system.
 fn turn(copier: &Copier, source: &str, directory: &str) -> Result<Vec<f64>, Error> {
-    let mut image = Image::new(directory, "limited-disk", IMAGE_BYTES, INODES)?;
+    let mut image = MountedImage::new(directory, "limited-disk", IMAGE_BYTES, INODES)?;
     image.limit_writes(BYTES_PER_S)?;
     let words = copier.arguments(source, &format!("{}/copy", image.point));
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
@@ -116,8 +116,7 @@ fn percents(mut output: impl Read, started: Instant) -> Vec<(f64, f64)> {
 
 /// The last percentage of a text: `12 % of 600 MB`, `12%`.
 fn last_percent(text: &str) -> Option<f64> {
-    let before = &text[..text.rfind('%')?];
-    let before = before.trim_end();
+    let before = text[..text.rfind('%')?].trim_end();
     let start = before.rfind(|character: char| !character.is_ascii_digit()).map_or(0, |at| at + 1);
     before.get(start..)?.parse().ok()
 }

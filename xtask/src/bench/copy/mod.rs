@@ -66,8 +66,8 @@ impl Copier {
     /// Names it in the record.
     fn note(&self, session: &mut Session) {
         session.record.program(self.peer.clone());
-        let words = self.arguments("SOURCE", "TARGET");
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let all = self.arguments("SOURCE", "TARGET");
+        let words: Vec<&str> = all.iter().map(String::as_str).collect();
         let shown = session.directory.anonymous(&words);
         session.record.command(self.peer.command_line(&shown));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::image::Image;
+use super::image::MountedImage;
 use super::{copiers, durable_seconds, shell};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
@@ -37,7 +37,7 @@ pub(super) fn cached(session: &mut Session) -> Result<(), Error> {
 fn measure(session: &mut Session, is_cold: bool) -> Result<(), Error> {
     let copiers = copiers(session)?;
     let directory = session.directory.name().to_owned();
-    let source = Image::new(&directory, "source-disk", IMAGE_BYTES, INODES)?;
+    let source = MountedImage::new(&directory, "source-disk", IMAGE_BYTES, INODES)?;
     let tree = format!("{}/tree", source.point);
     make_tree(&tree)?;
     let (what, target) = if is_cold {
@@ -50,7 +50,7 @@ fn measure(session: &mut Session, is_cold: bool) -> Result<(), Error> {
         copier.note(session);
         let (source, tree, directory) = (&source, &tree, &directory);
         programs.push(Box::new(move || {
-            let image = Image::new(directory, "target-disk", IMAGE_BYTES, INODES)?;
+            let image = MountedImage::new(directory, "target-disk", IMAGE_BYTES, INODES)?;
             shell("sync")?;
             if is_cold {
                 source.remount()?;
