@@ -12,6 +12,7 @@
 //! Copies on one disk take turns ([`take_turn`]). How bytes move is chosen by [`engine`].
 
 mod check;
+mod disks;
 mod eject;
 pub mod engine;
 mod large;
@@ -22,6 +23,7 @@ mod plan;
 mod put;
 mod queue;
 mod seal;
+mod send;
 mod small;
 pub mod staging;
 mod tree;
@@ -37,6 +39,7 @@ pub use tree::{CopyCount, count};
 use crate::metadata::FileMetadata;
 use crate::{Error, ErrorKind, Result};
 use check::Fit;
+use disks::CopyDisks;
 use engine::Engines;
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use model::progress::Control;
@@ -45,9 +48,9 @@ use outcome::Outcome;
 use staging::Staging;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, RwLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use sys::directory::Directory;
@@ -111,6 +114,7 @@ pub(crate) struct CopyShared<'a> {
     request: &'a CopyRequest,
     gauges: &'a CopyGauges,
     fit: Fit,
+    disks: CopyDisks,
     engines: Engines,
     outcome: Outcome,
     /// How far large files are durable.
@@ -125,6 +129,8 @@ pub(crate) struct CopyShared<'a> {
     most_held: u64,
     /// Whether the walk waits for files to be sealed, so that directories are closed.
     wants_batch: AtomicBool,
+    /// On one disk with a head small files are read while none are written back.
+    turn: RwLock<()>,
 }
 
 impl CopyShared<'_> {
@@ -215,6 +221,7 @@ pub fn carry_out(
         request,
         gauges,
         fit,
+        disks: CopyDisks::of(&plan),
         offsets,
         engines,
         outcome: Outcome::new(staging.is_resumed()),
@@ -223,6 +230,7 @@ pub fn carry_out(
         open_directories: Arc::default(),
         most_held: most_held(),
         wants_batch: AtomicBool::new(false),
+        turn: RwLock::default(),
     };
     if let Some(rate) = request.limit_rate {
         gauges.rate_limit.set(rate);
@@ -266,7 +274,7 @@ fn move_all(
     let (small, small_jobs) = mpsc::sync_channel(WAITING_FILES);
     let (batches, sealing) = mpsc::sync_channel(1);
     let queues = Queues { large, small };
-    let small_jobs = &small::SmallJobs::new(small_jobs, batches);
+    let small_jobs = &small::SmallJobs::new(small_jobs, batches, shared.disks.is_one);
     let waiter = &std::thread::current();
     std::thread::scope(|scope| {
         let walk = scope.spawn(move || tree::walk_all(shared, plan, staging, &queues));

@@ -6,11 +6,13 @@
 //!    write is rounded up, and the target is cut to its length afterwards.
 //! 3. When all pieces of a file are written it is synced, and the caller gets its handles back.
 //! 4. A failed piece ends its file: nothing more of it is started.
+//! 5. On one disk with a head reads and writes take long turns.
 //!
 //! Never more bytes are under way than the target takes in [`LONGEST_QUEUE`]: a stop is quick, and
 //! a slow stick is no queue of seconds for others.
 
 mod pace;
+mod turns;
 
 pub use pace::{LONGEST_QUEUE, Pace, RateLimit};
 
@@ -24,6 +26,7 @@ use std::io;
 use std::time::Duration;
 use sys::clock::now_ns;
 use sys::uring::{IoOperation, IoRequest, MAX_FILES, Queue};
+use turns::Turns;
 
 /// Files that are copied at the same time. The caller and the ring have two descriptors each of a
 /// file, and some systems permit 64 in all.
@@ -72,6 +75,11 @@ pub trait FileCopier {
 
     /// The next file; `None` when there is no other. Asked again only by the next run.
     fn next_file(&mut self) -> Option<FileCopy<Self::Tag>>;
+
+    /// Whether source and target are on one disk with a head: reads and writes take long turns.
+    fn takes_turns(&self) -> bool {
+        false
+    }
 
     /// A piece was read.
     fn read(&mut self, _tag: &mut Self::Tag, _data: &[u8], _offset: u64) {}
@@ -149,6 +157,10 @@ pub fn copy_files<C: FileCopier>(
     copier: &mut C,
 ) -> CopySummary {
     let slots = queue.depth();
+    let turns = copier.takes_turns().then(Turns::default);
+    if turns.is_some() {
+        pace.take_turns();
+    }
     let mut run = FilesRun {
         queue,
         pace,
@@ -160,6 +172,7 @@ pub fn copy_files<C: FileCopier>(
         writes: 0,
         counted_at: now_ns(),
         is_exhausted: false,
+        turns,
         summary: CopySummary::default(),
     };
     run.finish();
@@ -215,6 +228,8 @@ struct FilesRun<'a, C: FileCopier> {
     writes: usize,
     counted_at: u64,
     is_exhausted: bool,
+    /// `None` where reads and writes go on at the same time.
+    turns: Option<Turns>,
     summary: CopySummary,
 }
 
@@ -222,6 +237,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
     fn finish(&mut self) {
         loop {
             self.start_pieces();
+            self.go_on_with_turn();
             self.end_files();
             if self.queue.in_flight() == 0 {
                 if self.summary.is_stopped || (self.order.is_empty() && self.is_exhausted) {
@@ -262,7 +278,8 @@ impl<C: FileCopier> FilesRun<'_, C> {
 
     fn start_pieces(&mut self) {
         while !self.summary.is_stopped
-            && let Some(slot) = self.queue.idle_slot()
+            && self.may_read()
+            && let Some(slot) = self.free_slot()
         {
             if self.copier.control().is_stop() {
                 self.stop();
@@ -440,7 +457,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             self.copier.read(&mut active.copy.tag, &buffer[..wanted], piece.extent.source);
             buffer[wanted..bytes].fill(0);
         }
-        self.submit(slot, piece, IoRequest::write(target, piece.extent.target, bytes));
+        self.write_piece(slot, piece, IoRequest::write(target, piece.extent.target, bytes));
     }
 
     fn take_write(&mut self, slot: usize, piece: SlotPiece, request: &IoRequest, done: usize) {
@@ -515,7 +532,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
     }
 
     fn start_sync(&mut self, index: usize) {
-        let Some(slot) = self.queue.idle_slot() else { return };
+        let Some(slot) = self.free_slot() else { return };
         let Some(active) = &mut self.active[index] else { return };
         let piece = SlotPiece {
             file: index,
@@ -581,6 +598,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             }
         }
         self.order.clear();
+        self.drop_held();
     }
 
     /// After the loop: what has not ended was interrupted by a fault of the ring.

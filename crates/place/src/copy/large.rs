@@ -24,9 +24,8 @@ use sys::file_stat::FileStat;
 use sys::uring::Queue;
 use transfer::files_copy::{Pace, copy_files};
 
-/// The buffers of the ring: 1 MiB each, as many as keep a flash disk busy.
+/// The buffers of the ring.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
-const DEPTH: u32 = 32;
 /// Files that wait to be written back: each is a name in memory.
 const MOST_UNSEALED: usize = 1024;
 /// How long a wait for a file lasts before others are sealed.
@@ -98,7 +97,7 @@ pub(super) fn serve(
             continue;
         }
         if shared.engines.may_use_ring() && queue.is_none() {
-            match Queue::new(DEPTH, BUFFER_BYTES) {
+            match Queue::new(shared.disks.depth(), BUFFER_BYTES) {
                 Ok(made) => queue = Some(made),
                 Err(error) => {
                     shared.engines.refuse(CopyEngine::Uring, &sys::plain_reason(&error.source));

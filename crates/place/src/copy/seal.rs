@@ -52,10 +52,12 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
     if batch.files.is_empty() {
         return Ok(());
     }
+    let turn = shared.disks.is_one.then(|| shared.turn.write());
     if let Err(error) = file::sync_file_system(staging.tree().file()) {
         shared.stop();
         return Err(error.into());
     }
+    drop(turn);
     for small in batch.files {
         seal(shared, &small);
     }

@@ -20,6 +20,8 @@ use transfer::files_copy::{LONGEST_QUEUE, Pace};
 /// The bytes of a batch: at first, and at most.
 const FIRST_BATCH_BYTES: u64 = 4 << 20;
 const MOST_BATCH_BYTES: u64 = 128 << 20;
+/// At least, where the head moves between reading a batch and writing it.
+const TURN_BYTES: u64 = 16 << 20;
 /// The files of a batch at most: each is a name in memory until it is sealed.
 const MOST_BATCH_FILES: usize = 8192;
 /// A batch that does not grow is not kept for longer.
@@ -38,17 +40,25 @@ pub(super) struct SmallJobs {
 struct OpenBatch {
     batch: Batch,
     started: Instant,
+    least_bytes: u64,
     most_bytes: u64,
     /// `None` once no batch follows.
     sender: Option<SyncSender<Batch>>,
 }
 
 impl SmallJobs {
-    pub(super) fn new(jobs: Receiver<FileJob>, sender: SyncSender<Batch>) -> Self {
+    /// `is_one_head` if they are read from and written to one disk with a head.
+    pub(super) fn new(
+        jobs: Receiver<FileJob>,
+        sender: SyncSender<Batch>,
+        is_one_head: bool,
+    ) -> Self {
+        let first = if is_one_head { TURN_BYTES } else { FIRST_BATCH_BYTES };
         let batch = OpenBatch {
             batch: Batch::default(),
             started: Instant::now(),
-            most_bytes: FIRST_BATCH_BYTES,
+            least_bytes: first,
+            most_bytes: first,
             sender: Some(sender),
         };
         Self { jobs: Mutex::new(jobs), batch: Mutex::new(batch) }
@@ -92,7 +102,7 @@ impl OpenBatch {
         // What the target takes in half a second, by the batch that is ready now.
         let rate = batch.bytes as f64 / passed;
         let wanted = (rate * LONGEST_QUEUE.as_secs_f64()) as u64;
-        self.most_bytes = wanted.clamp(FIRST_BATCH_BYTES, MOST_BATCH_BYTES);
+        self.most_bytes = wanted.clamp(self.least_bytes, MOST_BATCH_BYTES);
         if let Some(sender) = &self.sender {
             // Without a receiver the thread that seals has failed, and says so.
             let _ = sender.send(batch);
@@ -107,11 +117,14 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
     // Only for the limit of the rate: what is under way is bounded by the batch.
     let mut pace = Pace::new(shared.limit.clone());
     while let Some(next) = jobs.next() {
+        // While a batch is written back, nothing is read from the same head.
+        let turn = shared.disks.is_one.then(|| shared.turn.read());
         if let Ok(job) = next
             && shared.wait_for_rate(&mut pace, job.stat.bytes)
         {
             copy_one(shared, jobs, job, &mut buffer);
         }
+        drop(turn);
         let mut open = jobs.batch();
         if open.is_full() || shared.wants_batch.swap(false, Ordering::Relaxed) {
             open.hand_on();

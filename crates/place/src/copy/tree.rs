@@ -6,8 +6,9 @@
 //! into directories that exist.
 
 use super::plan::{CopyItem, CopyPlan};
+use super::send::FileSender;
 use super::staging::Staging;
-use super::{CopyShared, DirectoryPair, Existing, FileJob, LARGE_FROM_BYTES, Queues, check};
+use super::{CopyShared, DirectoryPair, Existing, FileJob, Queues, check};
 use crate::fit::{MisfitEffect, NameCollisions};
 use crate::metadata::create_like;
 use crate::tree::{
@@ -70,6 +71,7 @@ pub(super) fn walk_all(
     queues: &Queues,
 ) -> Result<()> {
     shared.outcome.leftovers(staging.others());
+    let sender = FileSender::new(shared, queues);
     for item in &plan.items {
         if shared.is_stopped() {
             break;
@@ -78,7 +80,7 @@ pub(super) fn walk_all(
             Some(name) => plan.into.subdirectory(name).ok(),
             None => Some(plan.into.reopen()?),
         };
-        let walk = CopyWalk { shared, staging, queues };
+        let walk = CopyWalk { shared, staging, sender: &sender };
         match (&item.name, &item.target_name) {
             (Some(name), Some(target_name)) if item.stat.kind != InodeKind::Directory => {
                 walk.one_entry(plan, item, name, target_name)?;
@@ -86,13 +88,16 @@ pub(super) fn walk_all(
             _ => walk.tree(item, existing)?,
         }
     }
+    if !shared.is_stopped() {
+        sender.send();
+    }
     Ok(())
 }
 
 struct CopyWalk<'a, 'b> {
     shared: &'a CopyShared<'b>,
     staging: &'a Staging,
-    queues: &'a Queues,
+    sender: &'a FileSender<'a>,
 }
 
 impl CopyWalk<'_, '_> {
@@ -356,10 +361,7 @@ impl CopyWalk<'_, '_> {
             is_made: has_names,
             resume_from: resume_from.unwrap_or(0),
         };
-        let is_large = entry.stat.bytes >= LARGE_FROM_BYTES;
-        let queue = if is_large { &self.queues.large } else { &self.queues.small };
-        // Without a receiver its thread has failed, and says so.
-        let _ = queue.send(job);
+        self.sender.add(job);
         Ok(())
     }
 
@@ -399,6 +401,7 @@ impl CopyWalk<'_, '_> {
     /// Both directories, held for the files that wait, when there is room for them.
     fn pair(&self, source: &Directory, target: &Directory) -> Result<Arc<DirectoryPair>> {
         let open = &self.shared.open_directories;
+        self.sender.send_if_many_held(self.shared);
         while open.load(Ordering::Relaxed) >= self.shared.most_held && !self.shared.is_stopped() {
             self.shared.wants_batch.store(true, Ordering::Relaxed);
             std::thread::sleep(Duration::from_micros(200));

@@ -82,6 +82,8 @@ pub struct Pace {
     held_back: Duration,
     /// The shortest time in which a piece was read and written.
     shortest: Option<Duration>,
+    /// Whether the rate is that of whole turns of reads and writes.
+    is_by_turns: bool,
 }
 
 impl Pace {
@@ -97,6 +99,7 @@ impl Pace {
             most_under_way: 0,
             held_back: Duration::ZERO,
             shortest: None,
+            is_by_turns: false,
         }
     }
 
@@ -111,7 +114,9 @@ impl Pace {
     #[must_use]
     pub fn most(&self) -> u64 {
         let queue = (self.rate * LONGEST_QUEUE.as_secs_f64()) as u64;
-        let busy = self.shortest.map_or(u64::MAX, |shortest| {
+        // A turn is as long as may be: its pieces wait for each other anyway.
+        let shortest = self.shortest.filter(|_| !self.is_by_turns);
+        let busy = shortest.map_or(u64::MAX, |shortest| {
             LEAST_BUSY_BYTES.max((self.rate * shortest.as_secs_f64() * BUSY_TIMES) as u64)
         });
         LEAST_BYTES.max(queue.min(busy))
@@ -127,13 +132,34 @@ impl Pace {
     pub fn written(&mut self, bytes: u64) {
         self.ended(bytes);
         self.window_bytes += bytes;
+        if self.is_by_turns {
+            return;
+        }
         let passed = self.window_start.elapsed();
         // The first MiB tell something at once: a fast target is not kept waiting.
         let is_first = self.rate == 0.0 && self.window_bytes >= LEAST_BYTES;
         if passed >= WINDOW || is_first {
-            self.rate = self.window_bytes as f64 / passed.as_secs_f64().max(1e-6);
-            self.window_bytes = 0;
-            self.window_start = Instant::now();
+            self.end_window(passed);
+        }
+    }
+
+    fn end_window(&mut self, passed: Duration) {
+        self.rate = self.window_bytes as f64 / passed.as_secs_f64().max(1e-6);
+        self.window_bytes = 0;
+        self.window_start = Instant::now();
+    }
+
+    /// From now on reads and writes take turns: the rate is that of whole turns.
+    pub fn take_turns(&mut self) {
+        self.is_by_turns = true;
+        self.window_bytes = 0;
+        self.window_start = Instant::now();
+    }
+
+    /// All that was read in a turn is written.
+    pub fn turn_ended(&mut self) {
+        if self.window_bytes > 0 {
+            self.end_window(self.window_start.elapsed());
         }
     }
 

@@ -21,6 +21,10 @@ struct Names {
     /// Wanted as a sync every so many bytes, and what became durable so.
     sync_every: u64,
     durable: Vec<u64>,
+    takes_turns: bool,
+    /// Whether reads and writes were in flight at the same time.
+    is_mixed: bool,
+    most_reads: usize,
 }
 
 impl Names {
@@ -34,6 +38,9 @@ impl Names {
             ends: Vec::new(),
             sync_every: u64::MAX,
             durable: Vec::new(),
+            takes_turns: false,
+            is_mixed: false,
+            most_reads: 0,
         }
     }
 
@@ -75,6 +82,15 @@ impl FileCopier for Names {
             extents: Box::new([Ok(Extent::at(0..bytes))].into_iter()),
             tag: name,
         })
+    }
+
+    fn takes_turns(&self) -> bool {
+        self.takes_turns
+    }
+
+    fn in_flight(&mut self, now: &InFlight) {
+        self.is_mixed |= now.reads > 0 && now.writes > 0;
+        self.most_reads = self.most_reads.max(now.reads);
     }
 
     fn read(&mut self, tag: &mut String, data: &[u8], _offset: u64) {
@@ -239,4 +255,42 @@ fn the_time_in_which_one_side_waited_is_counted() {
     let summary = copy_files(&mut queue, &mut Pace::new(None), &mut names);
     let all = now_ns() - start;
     assert!(summary.reader_waited_ns + summary.writer_waited_ns <= all);
+}
+
+#[test]
+fn reads_and_writes_take_turns_on_one_disk_with_a_head() {
+    let Ok(mut queue) = Queue::new(32, BUFFER) else { return testkit::skip("io_uring") };
+    let directory = TempDir::new();
+    let mut names = Names::new(&directory);
+    names.takes_turns = true;
+    let sizes = [1, BUFFER, 70 * BUFFER + 5, 3 * BUFFER, 33 * BUFFER];
+    for (at, size) in sizes.iter().enumerate() {
+        names.add(&format!("file{at}"), *size, *size);
+    }
+    copy_files(&mut queue, &mut Pace::new(None), &mut names);
+    assert_eq!(names.ends.len(), sizes.len());
+    for (name, end) in &names.ends {
+        assert!(matches!(end, FileEnd::Durable), "{name}: {end:?}");
+        assert!(names.is_equal(name), "{name}");
+    }
+    assert!(!names.is_mixed, "a read beside a write");
+    assert!(names.most_reads > 1, "{}", names.most_reads);
+    // A stop in the middle of a turn: what was read and not written is not counted.
+    names.add("long", 100 * BUFFER, 100 * BUFFER);
+    names.ends.clear();
+    names.stop_after_bytes = names.written + 10 * BUFFER as u64;
+    let before = names.written;
+    assert!(copy_files(&mut queue, &mut Pace::new(None), &mut names).is_stopped);
+    let [(_, FileEnd::Stopped { whole_bytes })] = names.ends.as_slice() else {
+        panic!("{:?}", names.ends)
+    };
+    assert!(*whole_bytes <= names.written - before, "{whole_bytes}");
+    let copy = std::fs::read(directory.join("long.copy")).unwrap();
+    let whole = *whole_bytes as usize;
+    assert_eq!(copy[..whole], pattern("long", 100 * BUFFER)[..whole]);
+    // The ring and the pace are as they were.
+    names.add("again", 3 * BUFFER, 3 * BUFFER);
+    names.stop_after_bytes = u64::MAX;
+    copy_files(&mut queue, &mut Pace::new(None), &mut names);
+    assert!(names.is_equal("again"));
 }

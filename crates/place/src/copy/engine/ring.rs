@@ -67,6 +67,10 @@ impl FileCopier for RingFiles<'_, '_> {
         }
     }
 
+    fn takes_turns(&self) -> bool {
+        self.shared.disks.is_one
+    }
+
     fn read(&mut self, tag: &mut Self::Tag, data: &[u8], offset: u64) {
         self.shared.gauges.read_bytes.add(data.len() as u64);
         tag.add_checksums(data, offset);
