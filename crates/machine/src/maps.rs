@@ -5,11 +5,12 @@
 //! compares device and inode.
 
 use crate::root::Root;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use sys::Result;
+use sys::{ErrorKind, Result};
 
 /// How the kernel marks a file that has no name any more.
 const DELETED: &[u8] = b" (deleted)";
@@ -65,6 +66,35 @@ pub enum MappingKind {
 /// `NotFound` for a process that is gone, `Denied` for one that this user may not look into.
 pub fn read(root: &Root, pid: u32) -> Result<Vec<Mapping>> {
     Ok(parse(&root.read_bytes(format!("/proc/{pid}/maps"))?))
+}
+
+/// Which inodes of one device processes have mapped shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedMappings {
+    /// The numbers of the inodes.
+    pub inodes: BTreeSet<u64>,
+    /// Processes that this user may not look into.
+    pub unseen_processes: u64,
+}
+
+/// What all processes have mapped shared of the device with these numbers.
+#[must_use]
+pub fn shared(root: &Root, device: (u32, u32)) -> SharedMappings {
+    let mut found = SharedMappings::default();
+    for pid in root.names("/proc").iter().filter_map(|name| name.parse().ok()) {
+        match read(root, pid) {
+            Ok(mappings) => found.inodes.extend(
+                mappings
+                    .iter()
+                    .filter(|mapping| mapping.shared && mapping.device == device)
+                    .map(|mapping| mapping.inode),
+            ),
+            Err(error) if error.kind == ErrorKind::Denied => found.unseen_processes += 1,
+            // It ended meanwhile.
+            Err(_) => {}
+        }
+    }
+    found
 }
 
 /// The mappings in the text of maps; other lines are skipped.

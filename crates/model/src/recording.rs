@@ -28,7 +28,7 @@ pub use sampled::{CallPurpose, CallShare, SampledPart};
 pub use series::{Schema, Series, SeriesKind, SeriesStep};
 pub use steps::{StepIter, Steps};
 pub use task::{Delay, Task, TaskSource};
-pub use wall_clock::WallClock;
+pub use wall_clock::{WallClock, date_and_time};
 pub use who::{
     FileIdentity, FileRow, Process, ProcessFigure, ProcessRow, RequestRow, SampleRow, Who,
 };

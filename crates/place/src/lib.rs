@@ -14,6 +14,7 @@ pub mod fit;
 pub mod metadata;
 pub mod order;
 mod path_text;
+pub mod ramdisk;
 pub mod ranges;
 pub mod read_plan;
 pub mod tree;

@@ -72,7 +72,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Copy(args) => ("copy", copy::copy(args, color)),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
-        Command::Ramdisk { action } => ("ramdisk why", ramdisk::run(action, color)),
+        Command::Ramdisk { action } => (action.name(), ramdisk::run(action, color)),
         Command::RamdiskProcess => ("ramdisk-process", ramdisk::process()),
         Command::Lab { action } => ("lab", lab::lab(action, color)),
         Command::LabProcess { process } => ("lab-process", lab::process(process)),

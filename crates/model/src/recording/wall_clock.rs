@@ -118,6 +118,16 @@ fn starts(facts: &Facts) -> i128 {
     i128::from(facts.started_unix_ns) + i128::from(facts.utc_offset_s) * SECOND_NS
 }
 
+/// The day and the time of day, `2026-11-25 14:32:05`, of a clock that is so far east of Greenwich.
+#[must_use]
+pub fn date_and_time(unix_s: i64, utc_offset_s: i32) -> String {
+    let local_s = i128::from(unix_s) + i128::from(utc_offset_s);
+    let (days, seconds) = (local_s.div_euclid(86_400), local_s.rem_euclid(86_400));
+    let (year, month, day) = date(days);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{:02}", seconds % 60)
+}
+
 /// Year, month and day of a day since 1970, in the Gregorian calendar.
 fn date(days: i128) -> (i128, i128, i128) {
     // Counted from 1 March 0000, so that a leap day is the last of its year; an era is 400 years.
@@ -136,6 +146,12 @@ fn date(days: i128) -> (i128, i128, i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_moment_has_a_day_and_a_time() {
+        assert_eq!(date_and_time(951_782_399, 1), "2000-02-29 00:00:00");
+        assert_eq!(date_and_time(-1, 0), "1969-12-31 23:59:59");
+    }
 
     fn clock(started_unix_s: u64, utc_offset_s: i32) -> WallClock {
         let started_unix_ns = started_unix_s * 1_000_000_000;

@@ -1,5 +1,5 @@
-//! Options of `terrace ramdisk`: the directory, the size and the time. The probe checks that the
-//! machine has the memory.
+//! Options of `terrace ramdisk`: the directory, its store, the size and the time. Whether that
+//! makes sense is found out by `measure::ramdisk` and `place::ramdisk`.
 
 use super::shared::FormArgs;
 use super::value;
@@ -12,6 +12,107 @@ use std::time::Duration;
 #[derive(Clone, Debug, Subcommand)]
 pub enum Ramdisk {
     Why(WhyArgs),
+    Save(SaveArgs),
+    Restore(RamdiskRestoreArgs),
+    Extract(ExtractArgs),
+    List(ListArgs),
+}
+
+impl Ramdisk {
+    /// The command, as error messages name it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Why(_) => "ramdisk why",
+            Self::Save(_) => "ramdisk save",
+            Self::Restore(_) => "ramdisk restore",
+            Self::Extract(_) => "ramdisk extract",
+            Self::List(_) => "ramdisk list",
+        }
+    }
+}
+
+/// Save a RAM disk to a store on a disk
+///
+/// Makes the next generation of the store, durable when the command ends: until then, and if it is
+/// killed, the one before is the newest. Only what changed is written; without a change nothing is.
+#[derive(Clone, Debug, Args)]
+pub struct SaveArgs {
+    /// The RAM disk, or a directory on one
+    #[arg(value_name = "DIR")]
+    pub source: PathBuf,
+
+    /// The directory of the store; made if it does not exist
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+
+    /// Save DIR also if it is not the directory that this store saved or restored last
+    #[arg(long)]
+    pub force: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Restore a RAM disk from its store
+///
+/// DIR appears whole, or not at all; of a mount, its entries appear one after the other. Nothing is
+/// replaced. From then on DIR is what `save` saves to this store.
+#[derive(Clone, Debug, Args)]
+pub struct RamdiskRestoreArgs {
+    /// Where to: must not exist, or be empty
+    #[arg(value_name = "DIR")]
+    pub target: PathBuf,
+
+    /// The directory of the store
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// The number of the generation; by default the newest
+    #[arg(long, value_name = "N")]
+    pub generation: Option<u64>,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Take files out of a generation
+///
+/// As `restore`, but DIR stays a copy: it is not what `save` saves from then on.
+#[derive(Clone, Debug, Args)]
+pub struct ExtractArgs {
+    /// The number of the generation, as `ramdisk list` has it
+    #[arg(value_name = "GENERATION")]
+    pub generation: u64,
+
+    /// A path on the RAM disk, if not all of it is wanted, and the directory to make
+    #[arg(value_name = "[PATH] DIR", required = true, num_args = 1..=2)]
+    pub paths: Vec<PathBuf>,
+
+    /// The directory of the store
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// List the generations of a store
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// The directory of the store
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
 }
 
 /// Say why writing to a RAM disk is slow

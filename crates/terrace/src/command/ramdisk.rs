@@ -1,17 +1,24 @@
-//! `terrace ramdisk why`: makes the plan, measures the passes over memory, prints the verdict; and
-//! the helper process that writes.
+//! `terrace ramdisk`: saves a RAM disk to its store and restores it; says why writing to one is
+//! slow, by a helper process that writes.
 
 use super::deliver::Delivery;
 use super::helper;
 use crate::args::When;
-use crate::args::ramdisk::{Ramdisk, WhyArgs};
+use crate::args::ramdisk::{ExtractArgs, ListArgs, Ramdisk, RamdiskRestoreArgs, SaveArgs, WhyArgs};
+use crate::args::shared::FormArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::ramdisk::RamdiskAnswer;
+use crate::output::ramdisk_store::{GenerationPage, ListPage, RestorePage, SavePage};
 use crate::output::{self, Report};
 use machine::Root;
 use measure::ramdisk::{self, RamDiskPlan};
+use model::progress::Control;
+use model::recording::date_and_time;
+use place::ramdisk::{Description, RamdiskRestore, SaveRequest, Store};
+use std::path::PathBuf;
 use sys::helper::HiddenCommand;
+use sys::local_time::utc_offset_s;
 
 /// The hidden command of the process that writes.
 pub const HELPER: &str = "ramdisk-process";
@@ -23,7 +30,82 @@ pub const HELPER: &str = "ramdisk-process";
 pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
     match action {
         Ramdisk::Why(args) => why(args, color),
+        Ramdisk::Save(args) => save(args, color),
+        Ramdisk::Restore(args) => restore(args, color),
+        Ramdisk::Extract(args) => extract(args, color),
+        Ramdisk::List(args) => list(args, color),
     }
+}
+
+fn save(args: &SaveArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let request = SaveRequest {
+        source: args.source.clone(),
+        store: args.persist.clone(),
+        keep: args.keep.into(),
+        force: args.force,
+    };
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let saved = place::ramdisk::save(&root, &request, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(SavePage { source: request.source.clone(), saved })
+    })
+}
+
+fn restore(args: &RamdiskRestoreArgs, color: When) -> Result<Exit> {
+    let request = RamdiskRestore {
+        store: args.persist.clone(),
+        target: args.target.clone(),
+        generation: args.generation,
+        below: None,
+        is_attached: true,
+    };
+    bring_back(&request, &args.form, color)
+}
+
+fn extract(args: &ExtractArgs, color: When) -> Result<Exit> {
+    let (below, target): (Option<PathBuf>, PathBuf) = match args.paths.as_slice() {
+        [below, target] => (Some(below.clone()), target.clone()),
+        paths => (None, paths.iter().collect()),
+    };
+    let request = RamdiskRestore {
+        store: args.persist.clone(),
+        target,
+        generation: Some(args.generation),
+        below,
+        is_attached: false,
+    };
+    bring_back(&request, &args.form, color)
+}
+
+fn bring_back(request: &RamdiskRestore, form: &FormArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let restored = place::ramdisk::restore(&root, request, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        let saved = date_and_time(restored.saved_at, utc_offset_s(restored.saved_at));
+        Ok::<_, place::Error>(RestorePage { target: request.target.clone(), saved, restored })
+    })
+}
+
+fn list(args: &ListArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(&args.form, color)?.carry_out(&root, |_| {
+        let store = Store::open(&args.persist)?;
+        let described = store.describe()?;
+        let with_time = |one: Description| {
+            let offset_s = utc_offset_s(one.saved_at);
+            GenerationPage::of(one, offset_s)
+        };
+        let generations = described.into_iter().map(with_time).collect();
+        Ok::<_, place::Error>(ListPage { store: args.persist.clone(), generations })
+    })
 }
 
 fn why(args: &WhyArgs, color: When) -> Result<Exit> {

@@ -1,0 +1,176 @@
+//! The entries of a generation in memory: the lines of its manifests, and where each path's is.
+//!
+//! The idea: 100,000 entries as lines are a fraction of what they would be as structures, and a
+//! manifest is made of them. So lines stay as they were read, one is understood when it is asked
+//! for, and a change is a line at the end.
+
+use super::manifest::{Entry, Line, escape, path_of};
+use std::collections::HashMap;
+use sys::file_stat::InodeKind;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The place of a path that is gone.
+const GONE: u32 = u32::MAX;
+
+/// The entries of a generation by path.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    lines: Vec<u8>,
+    /// Where the line of each path begins, by the path's hash. Of two paths with one hash the later
+    /// is under the next number.
+    places: HashMap<u64, u32>,
+    live_bytes: usize,
+    live_entries: u64,
+    /// Where a line of each inode begins; made when it is first asked for.
+    inodes: Option<HashMap<u64, u32>>,
+}
+
+impl Catalog {
+    /// Takes over the lines of a manifest.
+    pub(super) fn apply(&mut self, lines: &[u8]) {
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            self.apply_line(line);
+        }
+    }
+
+    /// Takes over one line.
+    pub(super) fn apply_line(&mut self, line: &[u8]) {
+        let Some((is_there, path)) = path_of(line) else {
+            return;
+        };
+        let (key, old) = self.find(path);
+        if let Some(old) = old {
+            self.live_bytes -= self.line_at(old).len();
+            self.live_entries -= 1;
+        }
+        if is_there {
+            self.places.insert(key, self.lines.len() as u32);
+            self.lines.extend_from_slice(line);
+            self.live_bytes += line.len();
+            self.live_entries += 1;
+        } else if old.is_some() {
+            self.places.insert(key, GONE);
+        }
+    }
+
+    /// The entry of a path.
+    pub(super) fn entry(&self, path: &[u8]) -> Option<Entry> {
+        let (_, place) = self.find(escape(path).as_bytes());
+        self.entry_at(place?)
+    }
+
+    /// The entry that had this inode when it was first asked for one by its inode, under any path.
+    pub(super) fn entry_of_inode(&mut self, inode: u64) -> Option<Entry> {
+        if self.inodes.is_none() {
+            let places = self.places.values().filter(|place| **place != GONE);
+            let of_place = |place: &u32| {
+                let entry = self.entry_at(*place as usize)?;
+                (entry.stat.kind == InodeKind::File).then_some((entry.stat.inode, *place))
+            };
+            self.inodes = Some(places.filter_map(of_place).collect());
+        }
+        let place = *self.inodes.as_ref()?.get(&inode)?;
+        self.entry_at(place as usize)
+    }
+
+    /// What stands for a path in a set: two paths of a catalog never have the same.
+    pub(super) fn key(&self, path: &[u8]) -> Option<u64> {
+        let (key, place) = self.find(escape(path).as_bytes());
+        place.map(|_| key)
+    }
+
+    /// All entries with their keys, in the order in which they were read.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, Entry)> {
+        let mut places: Vec<(u32, u64)> = self
+            .places
+            .iter()
+            .filter(|(_, place)| **place != GONE)
+            .map(|(key, place)| (*place, *key))
+            .collect();
+        places.sort_unstable();
+        places.into_iter().filter_map(|(place, key)| Some((key, self.entry_at(place as usize)?)))
+    }
+
+    /// The lines of all entries.
+    pub(super) fn live_lines(&self) -> Vec<u8> {
+        let mut places: Vec<u32> =
+            self.places.values().copied().filter(|place| *place != GONE).collect();
+        places.sort_unstable();
+        let mut lines = Vec::with_capacity(self.live_bytes);
+        for place in places {
+            lines.extend_from_slice(self.line_at(place as usize));
+        }
+        lines
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.live_entries
+    }
+
+    /// Bytes of the lines of all entries.
+    pub(super) fn live_bytes(&self) -> usize {
+        self.live_bytes
+    }
+
+    /// Bytes of all lines, with those that later ones replaced.
+    pub(super) fn bytes(&self) -> usize {
+        self.lines.len()
+    }
+
+    fn find(&self, path: &[u8]) -> (u64, Option<usize>) {
+        let mut key = xxh3_64(path);
+        loop {
+            match self.places.get(&key) {
+                None => return (key, None),
+                Some(&place) if place != GONE => {
+                    let place = place as usize;
+                    if path_of(self.line_at(place)).is_some_and(|(_, found)| found == path) {
+                        return (key, Some(place));
+                    }
+                }
+                Some(_) => {}
+            }
+            key = key.wrapping_add(1);
+        }
+    }
+
+    fn line_at(&self, place: usize) -> &[u8] {
+        let rest = &self.lines[place..];
+        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+        &rest[..end]
+    }
+
+    fn entry_at(&self, place: usize) -> Option<Entry> {
+        match Line::of(self.line_at(place))? {
+            Line::Put(entry) => Some(entry),
+            Line::Remove(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(path: &str, bytes: u64) -> String {
+        let time = "0.000000000";
+        format!("+\t{path}\tf\t644\t0\t0\t1\t7\t{time}\t{time}\t{time}\ts\t{bytes}\n")
+    }
+
+    #[test]
+    fn the_last_line_of_a_path_counts() {
+        let mut catalog = Catalog::default();
+        catalog.apply(format!("{}{}{}", line("a", 1), line("b", 2), line("a", 3)).as_bytes());
+        assert_eq!(catalog.entry(b"a").unwrap().stat.bytes, 3);
+        assert_eq!(catalog.len(), 2);
+        catalog.apply(b"-\ta\n-\tnever\n");
+        assert!(catalog.entry(b"a").is_none());
+        assert_eq!(catalog.live_lines(), line("b", 2).into_bytes());
+        catalog.apply(line("a", 4).as_bytes());
+        assert_eq!(catalog.entry(b"a").unwrap().stat.bytes, 4);
+        let all: Vec<u64> = catalog.entries().map(|(_, entry)| entry.stat.bytes).collect();
+        assert_eq!(all, [2, 4]);
+        assert_eq!(catalog.live_bytes(), catalog.live_lines().len());
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a generation is restored to: a hidden directory until all of it is there. What a killed
+//! restore left is removed by the next one.
+
+use crate::tree::remove_below;
+use crate::{Error, ErrorKind, Result};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use sys::directory::Directory;
+use sys::file_stat::{FileStat, InodeKind};
+use sys::lock::{self, LockMode};
+
+/// What the names of hidden directories begin with.
+const PREFIX: &str = ".terrace-restore.";
+const OWNER_ONLY: u32 = 0o700;
+
+/// The target and the hidden directory.
+#[derive(Debug)]
+pub(super) struct RestoreTarget {
+    /// The directory that holds the hidden one.
+    holder: Directory,
+    hidden_name: OsString,
+    hidden: Directory,
+    place: Place,
+}
+
+/// How what was restored gets its name.
+#[derive(Debug)]
+enum Place {
+    /// The hidden directory becomes this entry of the holder, which is free or an empty directory.
+    Entry(OsString),
+    /// The holder is the target: the top of a mount.
+    Holder,
+}
+
+impl RestoreTarget {
+    /// Makes the hidden directory. What killed restores left there is removed.
+    ///
+    /// # Errors
+    /// `Usage` if the target is there and no empty directory.
+    pub(super) fn prepare(target: &Path) -> Result<Self> {
+        let refused =
+            |why: &str| Error::new(ErrorKind::Usage, "restore to", why.to_owned()).at(target);
+        let (parent, name) = match (target.parent(), target.file_name()) {
+            (Some(parent), Some(name)) => (Path::new(".").join(parent), name.to_owned()),
+            _ => return Err(refused("name the directory itself")),
+        };
+        let parent = Directory::open(&parent).map_err(|error| {
+            Error::new(ErrorKind::Usage, "restore to", sys::plain_reason(&error.source)).at(target)
+        })?;
+        let (holder, place) = match parent.stat(&name) {
+            Err(error) if error.kind == sys::ErrorKind::NotFound => (parent, Place::Entry(name)),
+            Err(error) => return Err(error.into()),
+            Ok(stat) if stat.kind != InodeKind::Directory => {
+                return Err(refused("it is not a directory"));
+            }
+            Ok(_) => {
+                let there = parent.subdirectory(&name)?;
+                sweep(&there);
+                if !there.names()?.is_empty() {
+                    return Err(refused("it is not empty, and nothing is replaced"));
+                }
+                let (inside, outside) = (FileStat::of(there.file())?, FileStat::of(parent.file())?);
+                let is_mount = inside.device != outside.device || inside.mount != outside.mount;
+                if is_mount { (there, Place::Holder) } else { (parent, Place::Entry(name)) }
+            }
+        };
+        sweep(&holder);
+        let hidden_name = OsString::from(format!("{PREFIX}{:016x}", sys::random::seed()?));
+        let hidden = holder.create_subdirectory(&hidden_name, OWNER_ONLY)?;
+        lock::try_take(hidden.file(), LockMode::Exclusive)?;
+        Ok(Self { holder, hidden_name, hidden, place })
+    }
+
+    /// Where the entries grow.
+    pub(super) fn hidden(&self) -> &Directory {
+        &self.hidden
+    }
+
+    /// Gives what was restored its name; the directory.
+    pub(super) fn place(self) -> Result<Directory> {
+        match &self.place {
+            Place::Entry(name) => {
+                // An empty directory with that name is replaced, nothing else is.
+                self.holder.replace_in(&self.hidden_name, &self.holder, name)?;
+                self.holder.sync()?;
+                Ok(self.holder.subdirectory(name)?)
+            }
+            Place::Holder => {
+                let hidden = self.hidden.reopen()?;
+                // Before it changes by what is moved out of it.
+                let metadata = crate::metadata::FileMetadata::of(hidden.file())?;
+                for name in hidden.names()? {
+                    hidden.move_to(&name, &self.holder, &name)?;
+                }
+                self.holder.remove_directory(&self.hidden_name)?;
+                metadata.apply(self.holder.file())?;
+                metadata.seal(self.holder.file())?;
+                self.holder.sync()?;
+                Ok(self.holder)
+            }
+        }
+    }
+
+    /// Removes what was restored.
+    pub(super) fn give_up(self) -> Result<()> {
+        remove_below(&self.hidden)?;
+        Ok(self.holder.remove_directory(&self.hidden_name)?)
+    }
+}
+
+/// Removes hidden directories of this user that no process holds.
+fn sweep(holder: &Directory) {
+    // What cannot be listed or removed now is tried again next time.
+    for name in holder.names().unwrap_or_default() {
+        if is_hidden(&name)
+            && let Ok(left) = holder.subdirectory(&name)
+            && left.fault_of_itself().is_ok_and(|fault| fault.is_none())
+            && lock::try_take(left.file(), LockMode::Exclusive).unwrap_or(false)
+            && remove_below(&left).is_ok()
+        {
+            let _ = holder.remove_directory(&name);
+        }
+    }
+}
+
+fn is_hidden(name: &OsStr) -> bool {
+    let digits = name.as_bytes().strip_prefix(PREFIX.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
+}

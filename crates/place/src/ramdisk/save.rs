@@ -1,0 +1,508 @@
+//! Saves a directory as the next generation.
+//!
+//! 1. The newest generation is read. The directory is walked by descriptors: an entry whose inode,
+//!    metadata and time of change are those that were saved is done with. Of others the content is
+//!    compared by hashes; pieces that the store has not are appended to a data file.
+//! 2. The data file is synced, then the manifest gets its name by one rename: now it counts.
+//!
+//! A time of change has grains, and through a shared mapping only the first write to a page moves
+//! it. So an entry that changed just before it was read, or that is mapped shared, is noted as
+//! unsettled: the next save compares its content.
+
+mod entry_saver;
+
+use super::EntryFailure;
+use super::catalog::Catalog;
+use super::identity::DirectoryIdentity;
+use super::manifest::{Entry, Line, Manifest};
+use super::pack::Pack;
+use super::store::{Loaded, MOST_CHANGES, Store};
+use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
+use crate::{Error, ErrorKind, Result};
+use entry_saver::{EntrySaver, Saved};
+use machine::Root;
+use machine::maps::{self, SharedMappings};
+use model::progress::{Progress, ProgressSink};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use sys::attributes::FileTime;
+use sys::directory::Directory;
+use sys::file;
+use sys::file_stat::{FileStat, InodeKind};
+
+/// Failures that are named; the others are counted.
+const MOST_NAMED: usize = 1000;
+/// Progress is reported once for so many entries.
+const REPORT_EVERY: u64 = 256;
+/// A change of so many lines is written also if content and metadata are the same: the next save is
+/// quicker for it.
+const MANY_LINES: u64 = 64;
+/// Data files of which less than half is needed are not named any more, from this size on.
+const SMALLEST_REWRITTEN: u64 = 1 << 20;
+/// Nor are the smallest if there are more than this.
+const MOST_DATA_FILES: usize = 256;
+
+/// What is to be saved.
+#[derive(Clone, Debug)]
+pub struct SaveRequest {
+    /// The directory.
+    pub source: PathBuf,
+    /// The directory of the store; made if it does not exist.
+    pub store: PathBuf,
+    /// How many generations stay.
+    pub keep: usize,
+    /// Saves another directory than the one that was saved or restored last.
+    pub force: bool,
+}
+
+/// What was saved.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SaveReport {
+    /// The generation that holds the directory now; 0 before the first.
+    pub generation: u64,
+    /// Whether this save made it.
+    pub is_new: bool,
+    /// Whether all of the directory was looked at: it was not interrupted.
+    pub is_complete: bool,
+    /// Entries of the generation.
+    pub entries: u64,
+    /// Entries that were new or had changed, in content or metadata.
+    pub changed_entries: u64,
+    /// Entries that were gone.
+    pub removed_entries: u64,
+    /// Bytes of the data file that was written.
+    pub data_bytes: u64,
+    /// Bytes of the manifest that was written.
+    pub manifest_bytes: u64,
+    /// Bytes of memory that were compared or written.
+    pub read_bytes: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// Entries that were not saved, or only as the generation before had them: the first 1,000.
+    pub failures: Vec<EntryFailure>,
+    /// How many there are.
+    pub failure_count: u64,
+    /// Processes whose mappings this user may not see.
+    pub unseen_processes: u64,
+    /// What is to be known besides, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// A save under way.
+struct Save<'s> {
+    root: &'s Root,
+    store: &'s Store,
+    catalog: Catalog,
+    /// Bytes that the new generation names of each data file.
+    data: BTreeMap<u64, u64>,
+    /// Data files that it does not name any more.
+    unwanted: BTreeSet<u64>,
+    seen: HashSet<u64>,
+    /// Directories that could not be read: what is below stays as it was saved.
+    unread: Vec<Vec<u8>>,
+    /// Lines of the new generation that differ from the one before.
+    lines: Vec<u8>,
+    line_count: u64,
+    report: SaveReport,
+}
+
+/// Saves a directory.
+///
+/// # Errors
+/// `Usage` for what makes no sense, `Impossible` for another directory than that of the store,
+/// `Failed` if the store cannot be written: its newest generation is as it was then.
+pub fn save(
+    root: &Root,
+    request: &SaveRequest,
+    progress: &mut ProgressSink<'_>,
+) -> Result<SaveReport> {
+    let started = Instant::now();
+    let source = open_source(&request.source)?;
+    let stat = FileStat::of(source.file())?;
+    let in_ram = refuse_own_store(&source, &stat, &request.store)?;
+    let store = Store::open_or_create(&request.store)?;
+    let identity = DirectoryIdentity::new(root, &stat);
+    let newest = store.generations()?.last().copied();
+    store.sweep(newest.map_or(0, |newest| newest.number))?;
+    let mut report = SaveReport::default();
+    if in_ram {
+        report.notes.push("the store is in memory: it does not survive a reboot".to_owned());
+    }
+    let loaded = newest.and_then(|newest| match store.load(newest) {
+        Ok(loaded) => Some(loaded),
+        Err(error) => {
+            report.notes.push(format!("{error}; everything is saved anew"));
+            None
+        }
+    });
+    let is_same = loaded.as_ref().is_some_and(|loaded| loaded.manifest.from == identity);
+    if newest.is_some() && !is_same && !request.force && store.restored() != Some(identity.clone())
+    {
+        return Err(not_the_same(&request.source));
+    }
+    let number = newest.map_or(0, |newest| newest.number) + 1;
+    let base = loaded.as_ref().map(|loaded| (loaded.manifest.generation, loaded.manifests));
+    let mut save = Save::new(root, &store, loaded, report)?;
+    let mut pack = Pack::new(store.directory(), number);
+    let is_complete = save.walk(source, &stat, is_same, &mut pack, progress)?;
+    if !is_complete {
+        save.report.seconds = started.elapsed().as_secs_f64();
+        return Ok(save.report);
+    }
+    save.report.is_complete = true;
+    save.finish(number, base, identity, pack)?;
+    store.retain(request.keep)?;
+    save.report.seconds = started.elapsed().as_secs_f64();
+    Ok(save.report)
+}
+
+fn open_source(source: &Path) -> Result<Directory> {
+    Directory::open(source).map_err(|error| {
+        let why = sys::plain_reason(&error.source);
+        Error::new(ErrorKind::Usage, "save the directory", why).at(source)
+    })
+}
+
+/// Refuses a store on the RAM disk itself, which would be lost with it. Whether the store is in
+/// memory.
+fn refuse_own_store(source: &Directory, stat: &FileStat, store: &Path) -> Result<bool> {
+    let existing = store.ancestors().find(|part| part.is_dir()).unwrap_or(Path::new("."));
+    let there = Directory::open(existing)?;
+    let is_on_it = FileStat::of(there.file())?.device == stat.device;
+    let real = existing.canonicalize().unwrap_or_else(|_| existing.to_owned());
+    let in_ram = file::file_system(there.file())?.in_ram;
+    if is_on_it && (in_ram || real.starts_with(source.path())) {
+        let why = "it is on what is to be saved, and would be lost with it";
+        return Err(Error::new(ErrorKind::Usage, "keep the store in", why).at(store));
+    }
+    Ok(in_ram)
+}
+
+fn not_the_same(source: &Path) -> Error {
+    let why = "it is not the directory that this store saved or restored last: it was mounted again \
+               or replaced, and what it held then would be lost. Restore it first, or save it with \
+               --force";
+    Error::new(ErrorKind::Impossible, "save", why).at(source)
+}
+
+impl<'s> Save<'s> {
+    fn new(
+        root: &'s Root,
+        store: &'s Store,
+        loaded: Option<Loaded>,
+        report: SaveReport,
+    ) -> Result<Self> {
+        let (catalog, data) =
+            loaded.map_or_else(Default::default, |loaded| (loaded.catalog, loaded.manifest.data));
+        let unwanted = unwanted(&data, &store.data_files()?);
+        Ok(Self {
+            root,
+            store,
+            catalog,
+            data,
+            unwanted,
+            seen: HashSet::new(),
+            unread: Vec::new(),
+            lines: Vec::new(),
+            line_count: 0,
+            report,
+        })
+    }
+
+    /// Looks at all of the directory; whether it was not interrupted.
+    fn walk(
+        &mut self,
+        source: Directory,
+        top: &FileStat,
+        is_same: bool,
+        pack: &mut Pack<'_>,
+        progress: &mut ProgressSink<'_>,
+    ) -> Result<bool> {
+        let device = sys::block::device_numbers(top.device);
+        let before = maps::shared(self.root, device);
+        self.report.unseen_processes = before.unseen_processes;
+        let top_path = source.path().to_owned();
+        let began = now();
+        let mut saver = EntrySaver::new(began, &before);
+        let mut done = 0;
+        let saved = saver.directory(&source, Vec::new(), top);
+        self.take(saved, is_same, pack)?;
+        let limits = WalkLimits { one_file_system: true, reach: None };
+        let mut walk = TreeWalk::below(source, limits)?;
+        while let Some(event) = walk.next() {
+            match event {
+                WalkEvent::Entry(entry) => {
+                    let path = below(&top_path, &entry.path());
+                    let old = self.catalog.entry(&path);
+                    let is_done = is_same
+                        && old.as_ref().is_some_and(|old| self.is_unchanged(old, entry.stat));
+                    if is_done {
+                        self.seen.extend(self.catalog.key(&path));
+                    } else {
+                        let known = self.known_content(old.as_ref(), entry.stat, is_same);
+                        let pieces = known.map_or_else(Vec::new, |known| known.pieces);
+                        let saved = saver.save(&entry, path, &pieces, &self.unwanted, pack);
+                        self.take_with(saved, old, pack)?;
+                    }
+                    done += 1;
+                    if done % REPORT_EVERY == 0
+                        && progress(Progress::items("saving", done, None)).is_stop()
+                    {
+                        return Ok(false);
+                    }
+                }
+                WalkEvent::OtherFileSystem(entry) => {
+                    let path = below(&top_path, &entry.path());
+                    self.fail(&path, "it is on another file system".to_owned());
+                }
+                WalkEvent::Refused(path, error) => {
+                    let path = below(&top_path, &path);
+                    if error.kind != sys::ErrorKind::NotFound {
+                        self.fail(&path, sys::plain_reason(&error.source));
+                        self.unread.push(path);
+                    }
+                }
+                WalkEvent::Enter(_) | WalkEvent::Leave(_) => {}
+            }
+        }
+        self.report.read_bytes = saver.read_bytes();
+        self.unsettle(&maps::shared(self.root, device), &before);
+        Ok(true)
+    }
+
+    /// Whether an entry is as it was saved, by its inode and its time of change.
+    fn is_unchanged(&self, old: &Entry, stat: &FileStat) -> bool {
+        let is_directory = stat.kind == InodeKind::Directory;
+        let identity = |stat: &FileStat| {
+            let links = if is_directory { 0 } else { stat.links };
+            let bytes = if stat.kind == InodeKind::File { stat.bytes } else { 0 };
+            (stat.kind, stat.inode, links, bytes, stat.changed, stat.modified, stat.special_device)
+        };
+        let access = |stat: &FileStat| (stat.mode, stat.user, stat.group);
+        old.is_settled
+            && identity(&old.stat) == identity(stat)
+            && access(&old.stat) == access(stat)
+            && !old.pieces.iter().any(|piece| self.unwanted.contains(&piece.data))
+    }
+
+    /// The entry whose content a file probably has: its own, or that of its inode under another
+    /// name.
+    fn known_content(
+        &mut self,
+        old: Option<&Entry>,
+        stat: &FileStat,
+        is_same: bool,
+    ) -> Option<Entry> {
+        let is_its_own = old.is_some_and(|old| !is_same || old.stat.inode == stat.inode);
+        if stat.kind != InodeKind::File || is_its_own {
+            return old.cloned();
+        }
+        let renamed = if is_same { self.catalog.entry_of_inode(stat.inode) } else { None };
+        renamed.or_else(|| old.cloned())
+    }
+
+    /// Takes over the top directory.
+    fn take(&mut self, saved: Saved, is_same: bool, pack: &mut Pack<'_>) -> Result<()> {
+        let old = self.catalog.entry(b"");
+        match (&saved, &old) {
+            (Saved::Entry(entry), Some(old)) if is_same && self.is_unchanged(old, &entry.stat) => {
+                self.seen.extend(self.catalog.key(b""));
+                Ok(())
+            }
+            _ => self.take_with(saved, old, pack),
+        }
+    }
+
+    /// Takes over what became of an entry.
+    fn take_with(&mut self, saved: Saved, old: Option<Entry>, pack: &Pack<'_>) -> Result<()> {
+        match saved {
+            Saved::Entry(entry) => {
+                let is_different = old.as_ref().is_none_or(|old| is_different(old, &entry));
+                self.report.changed_entries += u64::from(is_different);
+                self.count(old.as_ref(), &entry);
+                let path = entry.path.clone();
+                if old.as_ref() != Some(&entry) {
+                    self.put(Line::Put(entry));
+                }
+                self.seen.extend(self.catalog.key(&path));
+                Ok(())
+            }
+            Saved::Gone => Ok(()),
+            Saved::Failed(path, why) => {
+                match &old {
+                    Some(old) => {
+                        self.seen.extend(self.catalog.key(&old.path));
+                        self.fail(&path, format!("{why}; it is kept as it was saved before"));
+                    }
+                    None => self.fail(&path, format!("{why}; it is left out")),
+                }
+                Ok(())
+            }
+            Saved::StoreFailed(error) => {
+                let path = self.store.directory().path();
+                let why = sys::plain_reason(&error.source);
+                let operation = format!("write data file {}", pack.number());
+                Err(Error::new(ErrorKind::Failed, operation, why).at(path))
+            }
+        }
+    }
+
+    /// Counts the bytes of the data files that an entry names in place of another.
+    fn count(&mut self, old: Option<&Entry>, new: &Entry) {
+        self.forget(old);
+        for piece in &new.pieces {
+            *self.data.entry(piece.data).or_default() += u64::from(piece.bytes);
+        }
+    }
+
+    fn forget(&mut self, old: Option<&Entry>) {
+        for piece in old.into_iter().flat_map(|old| &old.pieces) {
+            if let Some(bytes) = self.data.get_mut(&piece.data) {
+                *bytes = bytes.saturating_sub(piece.bytes.into());
+            }
+        }
+    }
+
+    fn put(&mut self, line: Line) {
+        let text = line.to_text();
+        self.catalog.apply_line(text.as_bytes());
+        self.lines.extend_from_slice(text.as_bytes());
+        self.line_count += 1;
+    }
+
+    /// Notes files as unsettled that were mapped while they were saved.
+    fn unsettle(&mut self, after: &SharedMappings, before: &SharedMappings) {
+        if after.inodes.is_subset(&before.inodes) {
+            return;
+        }
+        let is_mapped =
+            |entry: &Entry| entry.is_settled && after.inodes.contains(&entry.stat.inode);
+        let mapped: Vec<Entry> =
+            self.catalog.entries().map(|(_, entry)| entry).filter(is_mapped).collect();
+        for entry in mapped {
+            self.put(Line::Put(Entry { is_settled: false, ..entry }));
+        }
+    }
+
+    /// Removes the entries that were not met.
+    fn remove_unseen(&mut self) {
+        let is_gone = |(key, entry): &(u64, Entry)| {
+            let is_unread = |top: &Vec<u8>| {
+                let rest = entry.path.strip_prefix(top.as_slice());
+                rest.is_some_and(|rest| top.is_empty() || rest.is_empty() || rest[0] == b'/')
+            };
+            !self.seen.contains(key) && !self.unread.iter().any(is_unread)
+        };
+        if self.catalog.len() == self.seen.len() as u64 {
+            return;
+        }
+        let gone: Vec<Entry> =
+            self.catalog.entries().filter(is_gone).map(|(_, entry)| entry).collect();
+        for entry in gone {
+            self.forget(Some(&entry));
+            self.report.removed_entries += 1;
+            self.put(Line::Remove(entry.path));
+        }
+    }
+
+    /// Makes the generation, if anything changed.
+    fn finish(
+        &mut self,
+        number: u64,
+        base: Option<(u64, usize)>,
+        from: DirectoryIdentity,
+        mut pack: Pack<'_>,
+    ) -> Result<()> {
+        self.remove_unseen();
+        self.report.entries = self.catalog.len();
+        let changed = self.report.changed_entries + self.report.removed_entries;
+        let is_needed = changed > 0 || pack.bytes() > 0 || self.line_count >= MANY_LINES;
+        if let Some((base, _)) = base.filter(|_| !is_needed) {
+            self.report.generation = base;
+            return Ok(());
+        }
+        pack.sync()?;
+        // The name of the data file is durable before the manifest has its own.
+        self.store.directory().sync()?;
+        let is_short = self.catalog.bytes() <= 2 * self.catalog.live_bytes() + (64 << 10);
+        let base = base.filter(|(_, manifests)| is_short && *manifests < MOST_CHANGES);
+        let lines = match base {
+            Some(_) => std::mem::take(&mut self.lines),
+            None => self.catalog.live_lines(),
+        };
+        self.data.retain(|_, bytes| *bytes > 0);
+        let manifest = Manifest {
+            store: self.store.number(),
+            generation: number,
+            base: base.map_or(0, |(base, _)| base),
+            saved: now(),
+            from,
+            data: std::mem::take(&mut self.data),
+            lines,
+        };
+        self.report.manifest_bytes = self.store.put(&manifest)?;
+        self.report.data_bytes = pack.bytes();
+        pack.keep();
+        (self.report.generation, self.report.is_new) = (number, true);
+        Ok(())
+    }
+
+    fn fail(&mut self, path: &[u8], reason: String) {
+        self.report.failure_count += 1;
+        if self.report.failures.len() < MOST_NAMED {
+            let path = PathBuf::from(OsStr::from_bytes(path));
+            self.report.failures.push(EntryFailure { path, reason });
+        }
+    }
+}
+
+/// Whether content or metadata differ: not only the inode and the time of its change.
+fn is_different(old: &Entry, new: &Entry) -> bool {
+    let kept = |entry: &Entry| {
+        let stat = &entry.stat;
+        let bytes = if stat.kind == InodeKind::File { stat.bytes } else { 0 };
+        let access = (stat.mode, stat.user, stat.group);
+        (stat.kind, access, stat.modified, bytes, stat.special_device)
+    };
+    kept(old) != kept(new)
+        || old.link_target != new.link_target
+        || old.extended != new.extended
+        || old.pieces != new.pieces
+}
+
+/// Data files that are not worth what they take.
+fn unwanted(live: &BTreeMap<u64, u64>, files: &BTreeMap<u64, u64>) -> BTreeSet<u64> {
+    let mut unwanted: BTreeSet<u64> = live
+        .iter()
+        .filter(|(number, live)| {
+            let bytes = files.get(number).copied().unwrap_or(0);
+            bytes >= SMALLEST_REWRITTEN && **live < bytes / 2
+        })
+        .map(|(number, _)| *number)
+        .collect();
+    // What is damaged or missing cannot be kept either.
+    unwanted.extend(live.keys().filter(|number| !files.contains_key(number)));
+    if live.len() > MOST_DATA_FILES {
+        let mut by_bytes: Vec<(u64, u64)> =
+            live.iter().map(|(number, bytes)| (*bytes, *number)).collect();
+        by_bytes.sort_unstable();
+        let smallest = by_bytes.iter().take(MOST_DATA_FILES / 2);
+        unwanted.extend(smallest.map(|(_, number)| *number));
+    }
+    unwanted
+}
+
+/// The path below the top.
+fn below(top: &Path, path: &Path) -> Vec<u8> {
+    path.strip_prefix(top).unwrap_or(path).as_os_str().as_bytes().to_vec()
+}
+
+/// Now, by the clock that files have their times from.
+fn now() -> FileTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    FileTime { seconds: since.as_secs() as i64, nanoseconds: since.subsec_nanos().into() }
+}
