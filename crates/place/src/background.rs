@@ -19,7 +19,7 @@ use groups::GroupLimits;
 use machine::{ProcFile, Root};
 use model::Bytes;
 use pressure::MemoryPressure;
-use processors::ProcessorShare;
+pub(crate) use processors::ProcessorShare;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use sys::background::Background;

@@ -28,6 +28,7 @@ mod small;
 pub mod staging;
 mod tree;
 mod verify;
+mod yielding;
 
 pub use check::unfit;
 pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
@@ -41,6 +42,7 @@ use crate::{Error, ErrorKind, Result};
 use check::Fit;
 use disks::CopyDisks;
 use engine::Engines;
+use machine::Root;
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use model::progress::Control;
 use offsets::OffsetRecords;
@@ -53,9 +55,11 @@ use std::sync::mpsc;
 use std::sync::{Arc, RwLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use sys::background::Background;
 use sys::directory::Directory;
 use sys::file_stat::FileStat;
 use transfer::files_copy::{Pace, RateLimit};
+use yielding::Yielding;
 
 /// From this length on a file goes to the ring.
 pub const LARGE_FROM_BYTES: u64 = 1 << 20;
@@ -101,6 +105,8 @@ pub struct CopyRequest {
     pub limit_rate: Option<u64>,
     /// It does not wait for other copies on its disks.
     pub now: bool,
+    /// It gives way to others that use its disks or the processors.
+    pub background: bool,
     /// What an earlier run left is not used.
     pub restart: bool,
     /// What the target cannot hold is left out; else nothing is copied.
@@ -121,6 +127,8 @@ pub(crate) struct CopyShared<'a> {
     offsets: OffsetRecords,
     /// Nothing new is started.
     stop: AtomicBool,
+    /// What the threads may do while others use the disks.
+    yielding: Yielding,
     /// What all threads keep together.
     limit: Option<Arc<RateLimit>>,
     /// Directories that are held open for files that wait.
@@ -226,6 +234,7 @@ pub fn carry_out(
         engines,
         outcome: Outcome::new(staging.is_resumed()),
         stop: AtomicBool::new(false),
+        yielding: Yielding::new(request.background),
         limit: request.limit_rate.map(RateLimit::new),
         open_directories: Arc::default(),
         most_held: most_held(),
@@ -235,11 +244,12 @@ pub fn carry_out(
     if let Some(rate) = request.limit_rate {
         gauges.rate_limit.set(rate);
     }
-    move_all(&shared, &plan, &staging, ask)?;
-    let mut of_target = None;
-    if !shared.is_stopped() {
-        of_target = finish(&shared, &plan, &staging, ask)?;
-    }
+    // Threads inherit it. What is refused is no reason not to copy.
+    let _priority = request.background.then(|| Background::take().ok());
+    let of_target = beside_watch(&shared, &plan, || {
+        move_all(&shared, &plan, &staging, ask)?;
+        if shared.is_stopped() { Ok(None) } else { finish(&shared, &plan, &staging, ask) }
+    })?;
     let is_whole = !shared.is_stopped();
     let staging_path = (!is_whole).then(|| staging.path());
     if is_whole {
@@ -249,6 +259,24 @@ pub fn carry_out(
         }
     }
     Ok(shared.outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges))
+}
+
+/// Does the work, with `--background` beside a thread that looks whether others use the disks.
+fn beside_watch<T>(
+    shared: &CopyShared<'_>,
+    plan: &CopyPlan,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    if !shared.request.background {
+        return work();
+    }
+    let root = Root::system();
+    let disks = queue::disks_of(&root, plan);
+    std::thread::scope(|scope| {
+        scope.spawn(|| yielding::watch(shared, &root, &disks));
+        let _over = shared.yielding.over_on_drop();
+        work()
+    })
 }
 
 /// How many pairs of directories may be held open for files that wait: a quarter of the descriptors
@@ -303,7 +331,10 @@ fn move_all(
 
 /// Counts everything, which brings the metadata into memory for the copy too.
 fn set_totals(shared: &CopyShared<'_>, plan: &CopyPlan) {
-    let mut ask = || Control::stop_if(shared.is_stopped());
+    let mut ask = || {
+        drop(shared.yielding.step());
+        Control::stop_if(shared.is_stopped())
+    };
     // What cannot be counted has no total; the walk of the copy names it.
     if let Ok(counted) = count(shared.request, plan, &mut ask)
         && !shared.is_stopped()

@@ -32,6 +32,9 @@ use turns::Turns;
 /// file, and some systems permit 64 in all.
 pub const MAX_COPIES: usize = MAX_FILES / 8;
 
+/// How often a copier that holds requests back is asked again.
+const HELD_NAP: Duration = Duration::from_millis(1);
+
 /// A file that is to be copied. Its extents are in ascending order and fit the alignment of both
 /// files, except for the end of the last one.
 pub struct FileCopy<T> {
@@ -72,6 +75,17 @@ pub trait FileCopier {
     /// Asked before each piece. After `Stop` what is in flight still ends, and no file is complete
     /// that was not.
     fn control(&mut self) -> Control;
+
+    /// Whether another request may start beside the `in_flight` ones; asked before each piece and
+    /// each sync. What was read is written without being asked.
+    fn may_start(&mut self, _in_flight: usize) -> bool {
+        true
+    }
+
+    /// The largest piece now, in bytes: a multiple of every alignment.
+    fn most_piece_bytes(&self) -> u64 {
+        u64::MAX
+    }
 
     /// The next file; `None` when there is no other. Asked again only by the next run.
     fn next_file(&mut self) -> Option<FileCopy<Self::Tag>>;
@@ -173,6 +187,7 @@ pub fn copy_files<C: FileCopier>(
         counted_at: now_ns(),
         is_exhausted: false,
         turns,
+        is_held: false,
         summary: CopySummary::default(),
     };
     run.finish();
@@ -230,20 +245,28 @@ struct FilesRun<'a, C: FileCopier> {
     is_exhausted: bool,
     /// `None` where reads and writes go on at the same time.
     turns: Option<Turns>,
+    /// Whether the copier held a request back.
+    is_held: bool,
     summary: CopySummary,
 }
 
 impl<C: FileCopier> FilesRun<'_, C> {
     fn finish(&mut self) {
         loop {
+            self.is_held = false;
             self.start_pieces();
             self.go_on_with_turn();
             self.end_files();
             if self.queue.in_flight() == 0 {
-                if self.summary.is_stopped || (self.order.is_empty() && self.is_exhausted) {
+                let is_done = self.order.is_empty() && self.is_exhausted && !self.has_unsynced();
+                if self.summary.is_stopped || is_done {
                     break;
                 }
-                self.pace.wait();
+                if self.is_held {
+                    std::thread::sleep(HELD_NAP);
+                } else {
+                    self.pace.wait();
+                }
                 continue;
             }
             let answer = self.queue.enter(1);
@@ -285,6 +308,9 @@ impl<C: FileCopier> FilesRun<'_, C> {
                 self.stop();
                 return;
             }
+            if !self.may_start() {
+                return;
+            }
             let Some((file, extent)) = self.next_piece() else { return };
             if !self.pace.may_start(extent.bytes) {
                 let Some(active) = &mut self.active[file] else { return };
@@ -310,6 +336,17 @@ impl<C: FileCopier> FilesRun<'_, C> {
         }
     }
 
+    fn may_start(&mut self) -> bool {
+        let may = self.copier.may_start(self.queue.in_flight());
+        self.is_held |= !may;
+        may
+    }
+
+    /// Whether a file is written, and its sync was held back.
+    fn has_unsynced(&self) -> bool {
+        self.active.iter().flatten().any(|active| matches!(active.state, FileState::Draining))
+    }
+
     /// The next piece of the oldest file that has one; a new file where none has.
     fn next_piece(&mut self) -> Option<(usize, Extent)> {
         loop {
@@ -320,6 +357,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
                 continue;
             };
             let buffer_bytes = self.queue.buffer_bytes() as u64;
+            let most_bytes = self.copier.most_piece_bytes();
             let Some(active) = &mut self.active[file] else {
                 self.order.pop_front();
                 continue;
@@ -328,7 +366,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
             match next {
                 Some(Ok(extent)) if extent.bytes > 0 => {
                     let to_boundary = buffer_bytes - extent.source % buffer_bytes;
-                    let bytes = extent.bytes.min(to_boundary);
+                    let bytes = extent.bytes.min(to_boundary).min(most_bytes);
                     active.rest = (bytes < extent.bytes).then(|| Extent {
                         source: extent.source + bytes,
                         target: extent.target + bytes,
@@ -532,6 +570,9 @@ impl<C: FileCopier> FilesRun<'_, C> {
     }
 
     fn start_sync(&mut self, index: usize) {
+        if !self.may_start() {
+            return;
+        }
         let Some(slot) = self.free_slot() else { return };
         let Some(active) = &mut self.active[index] else { return };
         let piece = SlotPiece {

@@ -22,7 +22,7 @@ const SHARE_WHEN_BUSY: f64 = 0.02;
 
 /// What the work has taken since its last pause.
 #[derive(Debug)]
-pub(super) struct ProcessorShare {
+pub(crate) struct ProcessorShare {
     /// `None` if the kernel does not say who runs: then there are no pauses.
     demand: Option<DemandReader>,
     since_ns: u64,
@@ -32,13 +32,13 @@ pub(super) struct ProcessorShare {
 
 impl ProcessorShare {
     /// Counts from now on.
-    pub(super) fn start(root: &Root) -> Self {
+    pub(crate) fn start(root: &Root) -> Self {
         Self { demand: DemandReader::open(root).ok(), since_ns: now_ns(), used_ns: used_ns() }
     }
 
     /// How long to pause now; at zero the count starts again. To be called again after a part of
     /// the pause, since the other tasks may have ended.
-    pub(super) fn pause(&mut self) -> Duration {
+    pub(crate) fn pause(&mut self) -> Duration {
         let used = Duration::from_nanos(used_ns().saturating_sub(self.used_ns));
         let elapsed = Duration::from_nanos(now_ns() - self.since_ns);
         let demand = self.demand.as_mut().and_then(|reader| {

@@ -107,11 +107,14 @@ pub(super) fn serve(
         let aside = match queue.as_mut().filter(|_| shared.engines.may_use_ring()) {
             Some(queue) => {
                 let first = Some(first);
-                let refused = Vec::new();
-                let mut files = RingFiles { shared, jobs, first, aside: None, refused, is_checked };
+                let (refused, held_since) = (Vec::new(), None);
+                let aside = None;
+                let mut files =
+                    RingFiles { shared, jobs, first, aside, refused, is_checked, held_since };
                 let before = pace.held_back();
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
+                shared.yielding.ring_is_empty();
                 shared.gauges.read_depth.set(0);
                 shared.gauges.write_depth.set(0);
                 let waited = pace.held_back().saturating_sub(before);

@@ -76,7 +76,8 @@ pub fn take_turn(
     waiting: &mut dyn FnMut(Option<&TurnHolder>) -> Control,
 ) -> Result<Option<DiskTurn>> {
     let started = Instant::now();
-    let disks = disks_of(root, plan);
+    let mut disks = disks_of(root, plan);
+    disks.retain(is_for_one);
     let (locks, unlocked) = lock_files(root, &disks);
     if locks.is_empty() || is_small(request, plan, waiting)? {
         return Ok(Some(DiskTurn { _locks: Vec::new(), waited: Duration::ZERO, unlocked }));
@@ -142,8 +143,8 @@ fn is_small(
     Ok(sum <= NEVER_WAITS_BYTES && !is_stopped)
 }
 
-/// The disks of a copy that are used by one copy at a time, in the order of their numbers.
-fn disks_of(root: &Root, plan: &CopyPlan) -> Vec<Disk> {
+/// The disks of a copy, in the order of their numbers.
+pub(super) fn disks_of(root: &Root, plan: &CopyPlan) -> Vec<Disk> {
     let mut found = Vec::new();
     let target = FileStat::of(plan.into.file()).ok();
     let targets = target.map(|stat| (stat.device, &plan.into));
@@ -151,7 +152,6 @@ fn disks_of(root: &Root, plan: &CopyPlan) -> Vec<Disk> {
     for (device, directory) in targets.into_iter().chain(sources) {
         found.extend(disks_below(root, device, directory));
     }
-    found.retain(is_for_one);
     found.sort_by_key(|disk: &Disk| (disk.major, disk.minor));
     found.dedup_by_key(|disk| (disk.major, disk.minor));
     found

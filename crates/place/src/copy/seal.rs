@@ -53,7 +53,10 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
         return Ok(());
     }
     let turn = shared.disks.is_one.then(|| shared.turn.write());
-    if let Err(error) = file::sync_file_system(staging.tree().file()) {
+    let step = shared.yielding.step();
+    let synced = file::sync_file_system(staging.tree().file());
+    drop(step);
+    if let Err(error) = synced {
         shared.stop();
         return Err(error.into());
     }

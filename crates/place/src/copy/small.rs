@@ -180,6 +180,8 @@ fn copy_data(
     job: &FileJob,
     buffer: &mut [u8],
 ) -> sys::Result<Option<(FileMetadata, CopyEngine)>> {
+    let is_background = shared.yielding.is_one_at_a_time();
+    let _step = shared.yielding.step();
     let source = job.pair.source.open_found(&job.name, &job.stat)?;
     let target = job.make_target()?;
     let bytes = job.stat.bytes as usize;
@@ -194,6 +196,10 @@ fn copy_data(
             return Ok(None);
         }
         write_data(&target, data, job)?;
+        if is_background {
+            // Alone, so that no batch of them is in flight at a time.
+            file::sync_data(&target)?;
+        }
         if !was_cached && !shared.engines.reads_uncached() {
             // A hint; what stays is seen in the receipt.
             let _ = file::advise(&source, 0, 0, file::CacheAdvice::DontNeed);

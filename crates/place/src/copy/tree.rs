@@ -144,7 +144,10 @@ impl CopyWalk<'_, '_> {
                 return Ok(());
             }
             let mut is_skipped = false;
-            let Some(event) = walk.next() else { return Ok(()) };
+            let step = self.shared.yielding.step();
+            let event = walk.next();
+            drop(step);
+            let Some(event) = event else { return Ok(()) };
             match event {
                 WalkEvent::Enter(directory) => is_skipped = !self.enter(&mut state, &directory),
                 WalkEvent::Leave(directory) => self.leave(&mut state, &directory),

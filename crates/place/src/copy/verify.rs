@@ -8,6 +8,7 @@
 use super::CopyShared;
 use super::large::BUFFER_BYTES;
 use super::staging::Staging;
+use super::yielding::PIECE_BYTES;
 use crate::tree::{TreeEntry, TreeWalk, WalkEvent, WalkLimits};
 use crate::{Error, ErrorKind, Result};
 use std::fs::File;
@@ -114,7 +115,11 @@ fn is_equal(
                 offset = offset.max(data.start / BUFFER_BYTES as u64 * BUFFER_BYTES as u64);
             }
         }
-        let got = file::read_at(file, buffer, offset)?;
+        let step = shared.yielding.step();
+        let is_small = shared.yielding.is_one_at_a_time();
+        let most = if is_small { PIECE_BYTES } else { buffer.len() };
+        let got = file::read_at(file, &mut buffer[..most], offset)?;
+        drop(step);
         if got == 0 {
             return Ok(Some(offset));
         }

@@ -48,6 +48,11 @@ pub struct CopyArgs {
     #[arg(long, conflicts_with = "verify")]
     pub eject: bool,
 
+    /// Give way to others: one small request at a time while they use the disks, little processor
+    /// time while they run
+    #[arg(long)]
+    pub background: bool,
+
     /// Do not wait for another copy on the same rotating or removable disk
     #[arg(long)]
     pub now: bool,

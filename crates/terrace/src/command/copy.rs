@@ -128,6 +128,7 @@ fn request(args: &CopyArgs) -> CopyRequest {
         keep_cached: args.keep_cached,
         limit_rate: args.limit_rate.map(|rate| rate.0),
         now: args.now,
+        background: args.background,
         restart: args.restart,
         skip_unfit: args.skip_unfit,
         // For the line of progress and the recording.

@@ -6,11 +6,12 @@
 //!   copy leaves there, and how long the disk waits.
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
-//! - `beside`: syncs on another disk meanwhile.
+//! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
 //!
 //! The programs take turns. "Durable" is the command and `sync -f` after it; for Terrace, which
 //! ends when all is durable, that call too.
 
+mod background;
 mod beside;
 mod disk;
 mod image;
@@ -38,6 +39,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("small-cached", small::cached),
     ("limited", limited::measure),
     ("beside", beside::measure),
+    ("background", background::measure),
 ];
 
 /// Depth and KiB of a request of the bare loop: those of Terrace's ring.

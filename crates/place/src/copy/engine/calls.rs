@@ -5,6 +5,7 @@
 //! and nothing else: a window of the source that was in the cache stays.
 
 use crate::copy::CopyShared;
+use crate::copy::yielding::PIECE_BYTES;
 use model::copy_gauges::CopyEngine;
 use model::gauge::Gauge;
 use std::fs::File;
@@ -96,10 +97,13 @@ pub(in crate::copy) fn copy(
             let offset = extent.source + done;
             // Pieces end at multiples of the buffer, as checksums count them.
             let to_boundary = buffer.len() as u64 - offset % buffer.len() as u64;
-            let wanted = (extent.bytes - done).min(to_boundary);
+            let is_background = shared.yielding.is_one_at_a_time();
+            let most = if is_background { PIECE_BYTES as u64 } else { u64::MAX };
+            let wanted = (extent.bytes - done).min(to_boundary).min(most);
             if !shared.wait_for_rate(pace, wanted) {
                 return CallEnd::Stopped;
             }
+            let _step = shared.yielding.step();
             windows.before_read(source, offset, wanted);
             // One thread does both: while it reads nothing is written, and the other way round.
             let answer = timed(&shared.gauges.writers_waited_ns, || {
@@ -125,6 +129,9 @@ pub(in crate::copy) fn copy(
                 .written(target, offset, got as u64, pace)
                 .and_then(|()| observer.written(shared, target, end));
             if let Err(error) = noted {
+                return CallEnd::Failed(offset, error);
+            }
+            if is_background && let Err(error) = file::sync_data(target) {
                 return CallEnd::Failed(offset, error);
             }
             pace.written(got as u64);

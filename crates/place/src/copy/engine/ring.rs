@@ -6,12 +6,14 @@
 use super::extents::DataExtents;
 use super::{Engines, is_cached};
 use crate::copy::large::{BUFFER_BYTES, LargeFile};
+use crate::copy::yielding::PIECE_BYTES;
 use crate::copy::{CopyShared, FileJob, verify};
 use model::copy_gauges::CopyEngine;
 use model::device::{Alignment, DeviceError};
 use model::progress::Control;
 use std::fs::File;
 use std::sync::mpsc::Receiver;
+use std::time::Instant;
 use sys::{ErrorKind, cachestat, file};
 use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
 
@@ -30,6 +32,8 @@ pub(in crate::copy) struct RingFiles<'a, 'b> {
     pub(in crate::copy) refused: Vec<LargeFile>,
     /// Whether the cache was asked if direct writes are direct.
     pub(in crate::copy) is_checked: bool,
+    /// Since when others that use the disk hold it back.
+    pub(in crate::copy) held_since: Option<Instant>,
 }
 
 impl FileCopier for RingFiles<'_, '_> {
@@ -37,6 +41,24 @@ impl FileCopier for RingFiles<'_, '_> {
 
     fn control(&mut self) -> Control {
         Control::stop_if(self.shared.is_stopped())
+    }
+
+    fn may_start(&mut self, in_flight: usize) -> bool {
+        let may = self.shared.yielding.ring_may_start(in_flight);
+        match (may, self.held_since) {
+            (false, None) => self.held_since = Some(Instant::now()),
+            (true, Some(since)) => {
+                self.shared.gauges.held_back_ns.add(since.elapsed().as_nanos() as u64);
+                self.held_since = None;
+            }
+            _ => {}
+        }
+        may
+    }
+
+    fn most_piece_bytes(&self) -> u64 {
+        let is_small = self.shared.yielding.is_one_at_a_time();
+        if is_small { PIECE_BYTES as u64 } else { u64::MAX }
     }
 
     fn next_file(&mut self) -> Option<FileCopy<Self::Tag>> {
@@ -68,7 +90,8 @@ impl FileCopier for RingFiles<'_, '_> {
     }
 
     fn takes_turns(&self) -> bool {
-        self.shared.disks.is_one
+        // In the background there is one request at a time, or none.
+        self.shared.disks.is_one && !self.shared.request.background
     }
 
     fn read(&mut self, tag: &mut Self::Tag, data: &[u8], offset: u64) {
