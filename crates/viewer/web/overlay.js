@@ -209,7 +209,7 @@ export function overlay(timelines, viewport) {
     head: element(
       "header",
       {},
-      element("h1", {}, `${timelines.length} recordings over each other`),
+      element("h1", {}, titleOf(timelines)),
       element(
         "p.quiet",
         {},
@@ -235,6 +235,25 @@ export function overlay(timelines, viewport) {
   };
 }
 
+/** What is laid over each other. @param {Timeline[]} timelines */
+function titleOf(timelines) {
+  const copies = timelines.flatMap(({ view }) => view.explain.copy ?? []);
+  if (copies.length < timelines.length) return `${timelines.length} recordings over each other`;
+  const most = Math.max(...copies.map(({ written_bytes }) => written_bytes));
+  return `${copies.length} ways to copy ${figure(most, "bytes")}, over each other`;
+}
+
+/**
+ * When a copy said done and when it was, at what rate.
+ * @param {any} copy
+ */
+function outcomeOf({ done_ns, durable_ns, durable_bytes }) {
+  const said = done_ns == null ? "" : `Said done after ${figure(done_ns, "ns")}. `;
+  if (durable_ns == null) return `${said}Not seen to reach the disk.`;
+  const rate = figure(durable_bytes / (durable_ns / 1e9), "bytes_per_s");
+  return `${said}On the disk after ${figure(durable_ns, "ns")}: ${rate}.`;
+}
+
 /**
  * One recording: its colour, its name, how long it took, how its copy went.
  * @param {Timeline} timeline @param {number} number
@@ -256,8 +275,18 @@ function card(timeline, number, show) {
     "li",
     {},
     button,
-    element("p", {}, `${figure(explain.wall_ns, "ns")}: ${explain.subject}`),
-    ...(explain.copy?.lines ?? []).map((/** @type {string} */ line) => element("p", {}, line)),
+    ...(explain.copy
+      ? [
+          element("p", {}, element("strong", {}, outcomeOf(explain.copy))),
+          element(
+            "details",
+            // On a narrow screen the charts come first.
+            { open: matchMedia("(min-width: 700px)").matches },
+            element("summary", {}, "How it went"),
+            ...explain.copy.lines.map((/** @type {string} */ line) => element("p", {}, line)),
+          ),
+        ]
+      : [element("p", {}, `${figure(explain.wall_ns, "ns")}: ${explain.subject}`)]),
   );
 }
 
