@@ -16,6 +16,9 @@ pub struct CopyGauges {
     pub written_bytes: Gauge,
     /// Bytes of files that are safe on the target's disk.
     pub durable_bytes: Gauge,
+    /// Bytes that count as durable though nothing was written for them: holes, further names, files
+    /// that were there. Not recorded: for what is under way on the line of progress.
+    pub unmoved_bytes: Gauge,
     /// What the copy wrote that is not on the target's disk yet, as far as that is known.
     pub dirty_bytes: Gauge,
     /// Bytes of reads that the source has not answered.
@@ -114,6 +117,7 @@ impl Default for CopyGauges {
             read_bytes: Gauge::zero(),
             written_bytes: Gauge::zero(),
             durable_bytes: Gauge::zero(),
+            unmoved_bytes: Gauge::zero(),
             dirty_bytes: Gauge::absent(),
             reads_in_flight_bytes: Gauge::absent(),
             writes_in_flight_bytes: Gauge::absent(),

@@ -173,6 +173,7 @@ impl LargeFile {
         let from = job.resume_from;
         if from > 0 {
             shared.gauges.durable_bytes.add(from);
+            shared.gauges.unmoved_bytes.add(from);
             shared.outcome.goes_on(from);
         }
         Some(Box::new(Self {
@@ -424,6 +425,8 @@ impl LargeFile {
             }
         };
         self.count_cache(shared, source, target);
+        let of_this_run = self.bytes().saturating_sub(self.from());
+        shared.gauges.unmoved_bytes.add(of_this_run.saturating_sub(self.written));
         shared.gauges.durable_bytes.add(self.bytes().saturating_sub(self.counted_bytes));
         shared.gauges.files_done.add(1);
         shared.outcome.file_done(engine, self.bytes(), &losses);

@@ -138,12 +138,20 @@ impl Staging {
         Ok(())
     }
 
-    /// Staging directories of other commands in the same directory.
+    /// Staging directories that other commands left in the same directory. One that a copy works in
+    /// is none.
     pub(super) fn others(&self) -> Vec<PathBuf> {
         let names = self.into.names().unwrap_or_default();
         let is_other =
             |name: &OsString| name.as_bytes().starts_with(PREFIX.as_bytes()) && *name != self.name;
-        names.into_iter().filter(is_other).map(|name| self.into.path().join(name)).collect()
+        let is_left = |name: &OsString| {
+            let found = self.into.subdirectory(name);
+            found.is_ok_and(|found| {
+                lock::try_take(found.file(), LockMode::Exclusive).unwrap_or(true)
+            })
+        };
+        let left = names.into_iter().filter(is_other).filter(is_left);
+        left.map(|name| self.into.path().join(name)).collect()
     }
 }
 

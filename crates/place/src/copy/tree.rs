@@ -279,6 +279,7 @@ impl CopyWalk<'_, '_> {
         let shared = self.shared;
         let at_target = existing.and_then(|existing| existing.stat(target_name).ok());
         if at_target.is_some_and(|found| is_kept(shared.request.existing, &found, entry.stat)) {
+            self.count_unmoved(entry.stat);
             return shared.outcome.kept();
         }
         let done = match entry.stat.kind {
@@ -287,6 +288,16 @@ impl CopyWalk<'_, '_> {
         };
         if let Err(error) = done {
             shared.refused(entry.path(), &error);
+        }
+    }
+
+    /// A file is there already: it counts, so that the percent on the device reaches 100.
+    fn count_unmoved(&self, stat: &FileStat) {
+        if stat.kind == InodeKind::File {
+            let gauges = self.shared.gauges;
+            gauges.durable_bytes.add(stat.bytes);
+            gauges.unmoved_bytes.add(stat.bytes);
+            gauges.files_done.add(1);
         }
     }
 
@@ -333,11 +344,11 @@ impl CopyWalk<'_, '_> {
             may_keep && of_earlier_run.is_some_and(|found| is_sealed(&found, entry.stat));
         let has_names = check::has_hard_links(&shared.fit, entry.stat);
         if has_names && self.is_linked(entry, pair, target_name, is_sealed)? {
+            self.count_unmoved(entry.stat);
             return Ok(());
         }
         if is_sealed {
-            shared.gauges.durable_bytes.add(entry.stat.bytes);
-            shared.gauges.files_done.add(1);
+            self.count_unmoved(entry.stat);
             shared.outcome.resumed();
             return Ok(());
         }

@@ -8,15 +8,19 @@ use crate::args::copy::CopyArgs;
 use crate::args::shared::FormArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::copy::{CopyPage, progress_text, turn_text};
-use crate::output::{self, progress::Progress};
-use explain::transfer::TransferMeter;
+use crate::output::clean::printable;
+use crate::output::copy::panel::{CopyPanel, painted};
+use crate::output::copy::{CopyPage, turn_text};
+use crate::output::top::Glyphs;
+use crate::output::{self, Page, progress::Progress};
+use explain::transfer::{TransferMeter, TransferVerdict};
 use machine::Root;
+use model::copy_gauges::CopyGauges;
 use model::progress::Control;
 use place::copy::{self, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Copies, or only says what would be copied, and delivers the receipt.
 ///
@@ -43,7 +47,7 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         let recording = record_options::start_copy_log(log, &gauges)?;
         let targets = plan.target_paths();
         let started = Instant::now();
-        let mut shown = None;
+        let mut panel = Panel::new(&targets, color);
         // Whether source and target are one device is not known of what is below the sources.
         let mut meter = TransferMeter::new(0, false);
         let mut verdict = None;
@@ -54,12 +58,8 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
             let elapsed = started.elapsed();
             meter.take(elapsed.as_nanos() as u64, &gauges);
             let now = meter.verdict();
-            let text = progress_text(&gauges, elapsed, &now);
+            panel.draw(activity, elapsed, &gauges, &now);
             verdict = Some(now);
-            if shown.as_ref() != Some(&text) {
-                activity.display(&text);
-                shown = Some(text);
-            }
             stop_if_interrupted()
         });
         if let Some(recording) = &recording {
@@ -76,6 +76,41 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         }
         Ok(page)
     })
+}
+
+/// What is displayed while the copy works, if anything is.
+struct Panel {
+    panel: CopyPanel,
+    color: When,
+    is_shown: bool,
+}
+
+impl Panel {
+    fn new(targets: &[PathBuf], color: When) -> Self {
+        let target = match targets {
+            [only] => only.display().to_string(),
+            several => format!("{} names", several.len()),
+        };
+        let glyphs = Glyphs::of_locale(|name| std::env::var(name).ok());
+        Self { panel: CopyPanel::new(&target, glyphs), color, is_shown: Progress::is_shown() }
+    }
+
+    fn draw(
+        &mut self,
+        activity: &Activity,
+        elapsed: Duration,
+        gauges: &CopyGauges,
+        verdict: &TransferVerdict,
+    ) {
+        if !self.is_shown || !self.panel.take(elapsed, gauges) {
+            return;
+        }
+        // As wide as the terminal is now, less the column in which some turn the line.
+        let page = Page::on_standard_error(self.color);
+        let lines = self.panel.lines(gauges, verdict, page.width.saturating_sub(1));
+        let painted = lines.iter().map(|line| printable(&painted(line, page.style)).into_owned());
+        activity.display_panel(&painted.collect::<Vec<_>>());
+    }
 }
 
 /// What stays open while the copy works.

@@ -48,6 +48,11 @@ impl Activity {
         self.line.step(&format!("terrace {}: {what}", self.command));
     }
 
+    /// Displays several lines, as they are.
+    pub fn display_panel(&self, lines: &[String]) {
+        self.line.panel(lines);
+    }
+
     /// Displays a step that begins, and marks it in the recording.
     pub fn begin(&self, step: &str) {
         self.display(step);

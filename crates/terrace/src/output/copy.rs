@@ -1,5 +1,7 @@
-//! What `copy` says: one line while it works, and the receipt, which begins with what is on the
-//! device. Pure.
+//! What `copy` says: its panel while it works ([`panel`]), and the receipt, which begins with what
+//! is on the device. Pure.
+
+pub mod panel;
 
 use super::clean::escaped;
 use super::figure;
@@ -7,14 +9,12 @@ use super::prose::{PageText, count, shell_word};
 use super::report::Report;
 use explain::transfer::{TransferLimit, TransferVerdict};
 use model::Bytes;
-use model::copy_gauges::CopyGauges;
 use place::copy::{
     CopyCount, CopyFailure, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse,
     TurnHolder,
 };
 use serde::Serialize;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Failures on the page; the JSON has more.
 const SHOWN_FAILURES: usize = 10;
@@ -300,26 +300,6 @@ pub fn turn_text(holder: &TurnHolder) -> String {
     });
     let disk = &holder.disk;
     format!("waits for {process}, which copies on {disk}{running}; --now does not wait")
-}
-
-/// What the line of progress says: percent on the device, and what is under way.
-pub fn progress_text(gauges: &CopyGauges, elapsed: Duration, verdict: &TransferVerdict) -> String {
-    let of = |gauge: &model::gauge::Gauge| gauge.get().unwrap_or(0);
-    let (written, durable) = (of(&gauges.written_bytes), of(&gauges.durable_bytes));
-    let rate = figure::precise_rate(durable as f64 / elapsed.as_secs_f64().max(1e-3));
-    let under_way = Bytes(written.saturating_sub(durable));
-    let amount = match gauges.bytes_total.get() {
-        Some(total) => {
-            let percent = 100.0 * durable as f64 / total.max(1) as f64;
-            format!("{percent:.0} % of {} on the device", Bytes(total))
-        }
-        None => format!("{} on the device", Bytes(durable)),
-    };
-    let limit = match verdict.limit {
-        TransferLimit::Unproven => "it gets its name at the end",
-        _ => &verdict.sentence,
-    };
-    format!("{amount}, {under_way} under way, {rate}; {limit}")
 }
 
 fn files(number: u64) -> String {

@@ -1,4 +1,4 @@
-//! One line on standard error that says what a command is doing, erased at the end.
+//! One line on standard error, or a few, that say what a command is doing, erased at the end.
 //!
 //! Only on a terminal. The line changes with the steps and batches of the operation and never by
 //! itself: a thread that redraws it would wake in the midst of the trials that it reports on.
@@ -8,6 +8,7 @@ use super::figure;
 use model::progress::{Control, ProgressUnit};
 use model::{Bytes, Progress as Amount};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// An operation that reports after each batch changes the line this often at most.
@@ -17,12 +18,14 @@ const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Progress {
     shown: bool,
+    /// Lines above the one that the terminal's cursor is in.
+    above: AtomicUsize,
 }
 
 impl Progress {
     /// An empty line; it stays empty unless standard error is a terminal.
     pub fn new() -> Self {
-        Self { shown: Self::is_shown() }
+        Self { shown: Self::is_shown(), above: AtomicUsize::new(0) }
     }
 
     /// Whether the line is displayed: standard error is a terminal.
@@ -32,7 +35,25 @@ impl Progress {
 
     pub fn step(&self, text: &str) {
         if self.shown {
-            self.put(&format!("\r\x1b[K{} ...", escaped(text)));
+            let begin = self.begin_again(0);
+            self.put(&format!("{begin}{} ...", escaped(text)));
+        }
+    }
+
+    /// Displays several lines, escaped and no wider than the terminal, in place of what there is.
+    pub fn panel(&self, lines: &[String]) {
+        if self.shown {
+            let begin = self.begin_again(lines.len().saturating_sub(1));
+            // Without the wrap of lines: a terminal that became narrower cuts them.
+            self.put(&format!("\x1b[?7l{begin}{}\x1b[?7h", lines.join("\r\n")));
+        }
+    }
+
+    /// What erases all lines, when so many are displayed next above the cursor's.
+    fn begin_again(&self, above: usize) -> String {
+        match self.above.swap(above, Ordering::Relaxed) {
+            0 => "\r\x1b[J".to_owned(),
+            before => format!("\r\x1b[{before}A\x1b[J"),
         }
     }
 
@@ -61,7 +82,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if self.shown {
-            self.put("\r\x1b[K");
+            self.put(&self.begin_again(0));
         }
     }
 }
