@@ -641,3 +641,70 @@ fn a_large_file_begins_anew_where_its_source_changed_or_is_verified() {
         fs::remove_dir_all(at("copy")).unwrap();
     }
 }
+
+#[test]
+fn a_hole_of_five_tebibytes_is_copied_as_a_hole() {
+    let mount = match Mounted::made("ext4", &["-q", "-F", "-b", "4096"], 200 << 20) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let path = mount.path().display();
+    let file = File::create(mount.path().join("hole")).unwrap();
+    let end = (5 << 40) - 12345;
+    file.write_all_at(b"begin", 0).unwrap();
+    file.write_all_at(b"end", end - 3).unwrap();
+    for engine in ENGINES {
+        let ran = copy(&format!("{path}/hole {path}/{engine} --engine {engine}"));
+        assert_eq!(ran.code, Some(0), "{engine}: {} {}", ran.out, ran.err);
+        let found = File::open(mount.path().join(engine)).unwrap();
+        let about = found.metadata().unwrap();
+        assert_eq!(about.len(), end, "{engine}");
+        assert!(about.blocks() * 512 < MIB as u64, "{engine}: {} blocks", about.blocks());
+        let (mut begin, mut last) = ([0; 5], [0; 3]);
+        found.read_exact_at(&mut begin, 0).unwrap();
+        found.read_exact_at(&mut last, end - 3).unwrap();
+        assert_eq!((&begin, &last), (b"begin", b"end"), "{engine}");
+    }
+}
+
+#[test]
+fn too_few_inodes_are_said_before_the_first_byte() {
+    let directory = TempDir::new();
+    fs::create_dir(directory.join("tree")).unwrap();
+    for at in 0..200 {
+        fs::write(directory.join(format!("tree/{at}")), "").unwrap();
+    }
+    let mount = match Mounted::made("ext4", &["-q", "-F", "-N", "64"], 32 << 20) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let before = described(mount.path());
+    let words = format!("{}/tree {}", directory.path().display(), mount.path().display());
+    copy(&words).refused(3, "inodes are needed");
+    assert_is(&before, mount.path());
+}
+
+#[test]
+fn what_another_copy_left_is_named_and_left_and_one_that_runs_is_not_named() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::write(directory.join("large"), bytes(1, 24 * MIB)).unwrap();
+    fs::write(directory.join("small"), "x").unwrap();
+    let mut other = started(&format!("{path}/large {path}/first --limit-rate 8m --now"));
+    std::thread::sleep(Duration::from_millis(700));
+    let ran = copy(&format!("{path}/small {path}/second --json"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let left = |ran: &Ran| {
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        json["result"]["done"]["leftovers"].as_array().unwrap().len()
+    };
+    assert_eq!(left(&ran), 0, "it is running");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let ran = copy(&format!("{path}/small {path}/third --json"));
+    assert_eq!((ran.code, left(&ran)), (Some(0), 1), "{}", ran.out);
+    let ran = copy(&format!("{path}/small {path}/fourth"));
+    assert!(one_line(&ran.out).contains("another copy left"), "{}", ran.out);
+    assert_eq!(copy(&format!("{path}/large {path}/first")).code, Some(0));
+    assert_nothing_hidden(directory.path());
+}
