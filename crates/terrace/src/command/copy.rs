@@ -15,6 +15,7 @@ use crate::output::top::Glyphs;
 use crate::output::{self, Page, progress::Progress};
 use explain::transfer::{TransferMeter, TransferVerdict};
 use machine::Root;
+use model::Bytes;
 use model::copy_gauges::CopyGauges;
 use model::progress::Control;
 use place::copy::{self, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
@@ -67,7 +68,7 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
             recording.mark("done");
         }
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
-        let copied = copied?;
+        let copied = copied.map_err(|error| with_what_is_safe(error.into(), &gauges))?;
         recorded?;
         let mut page = CopyPage::done(copied, targets, verdict).after(&turn);
         if let Some(plan) = eject.filter(|_| page.is_complete()) {
@@ -76,6 +77,23 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         }
         Ok(page)
     })
+}
+
+/// A target that failed as a whole, midway: how much of the copy is safe there, and how to go on.
+fn with_what_is_safe(error: Error, gauges: &CopyGauges) -> Error {
+    if !matches!(error.exit, Exit::Partial) {
+        return error;
+    }
+    let safe = gauges.durable_bytes.get().unwrap_or(0);
+    let percent_safe = gauges.bytes_total.get().filter(|total| *total > 0).map(|total| {
+        let percent = (100.0 * safe as f64 / total as f64).min(100.0).floor();
+        format!("{percent} %, ")
+    });
+    let share = percent_safe.unwrap_or_default();
+    error.hint(format!(
+        "{share}{} are safe on the target; run the same command again, it goes on from there",
+        Bytes(safe)
+    ))
 }
 
 /// What is displayed while the copy works, if anything is.
