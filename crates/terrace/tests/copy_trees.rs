@@ -84,13 +84,14 @@ fn a_tree_that_is_deeper_than_a_path_is_copied_merged_with_and_removed_with_few_
 }
 
 /// How the trees are copied. The first is the choice of the program.
-const WAYS: [&str; 6] = [
+const WAYS: [&str; 7] = [
     "",
     "--engine uring",
     "--engine uncached --verify",
     "--engine paced --verify",
     "--engine plain",
     "--engine cached --keep-cached",
+    "--engine two-thread --verify",
 ];
 
 /// Any tree, by each engine, on each file system: content and metadata are equal. The seeds are
