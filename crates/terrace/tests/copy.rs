@@ -708,3 +708,41 @@ fn what_another_copy_left_is_named_and_left_and_one_that_runs_is_not_named() {
     assert_eq!(copy(&format!("{path}/large {path}/first")).code, Some(0));
     assert_nothing_hidden(directory.path());
 }
+
+/// What its owner may not write to is moved to its place, and merged from, all the same.
+#[test]
+fn directories_without_the_right_to_write_are_placed_and_merged() {
+    let directory = TempDir::new();
+    let path = directory.path().display();
+    fs::create_dir_all(directory.join("tree/closed/below")).unwrap();
+    fs::write(directory.join("tree/closed/below/file"), "x").unwrap();
+    for name in ["tree/closed/below", "tree/closed", "tree"] {
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(0o555)).unwrap();
+    }
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let modes = |top: &str| {
+        ["", "/closed", "/closed/below"].map(|below| {
+            let about = directory.join(format!("{top}{below}")).metadata().unwrap();
+            (about.mode() & 0o7777, about.mtime(), about.mtime_nsec())
+        })
+    };
+    let Some(command) = as_ordinary_user(&format!("copy {path}/tree {path}/copy")) else {
+        return;
+    };
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert_eq!(modes("copy"), modes("tree"));
+    // Into a directory that exists and may be written to, from one that may not.
+    fs::create_dir_all(directory.join("into/closed")).unwrap();
+    for name in ["into/closed", "into"] {
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let Some(command) = as_ordinary_user(&format!("copy {path}/tree/. {path}/into")) else {
+        return;
+    };
+    let ran = run(command);
+    assert!([Some(0), Some(1)].contains(&ran.code), "{}{}", ran.out, ran.err);
+    assert_eq!(fs::read_to_string(directory.join("into/closed/below/file")).unwrap(), "x");
+    assert_nothing_hidden(directory.path());
+    assert_nothing_hidden(&directory.join("into"));
+}
