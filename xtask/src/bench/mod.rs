@@ -22,6 +22,7 @@ mod directory;
 mod facts;
 mod memory;
 mod peer;
+mod ramdisk;
 mod ratio;
 mod record;
 pub(crate) mod recorder;
@@ -153,6 +154,16 @@ const SUITES: &[Suite] = &[
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: |session| session.run(copy::PARTS),
+    },
+    Suite {
+        name: "ramdisk",
+        title: "ramdisk",
+        what: "a RAM disk saved and restored, against rsync, tar and cp",
+        peers: &["terrace", "rsync", "tar", "cp"],
+        parts: &["unchanged", "changed", "little", "restore", "large"],
+        alternations: ALTERNATIONS,
+        options: &[("alternations", "N"), ("path", "DIR")],
+        run: |session| session.run(ramdisk::PARTS),
     },
     Suite {
         name: "remedies",

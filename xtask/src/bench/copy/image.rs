@@ -13,9 +13,9 @@ const NOT_LAZY: &str = "lazy_itable_init=0,lazy_journal_init=0";
 
 /// A file system in a file, mounted; unmounted on drop.
 #[derive(Debug)]
-pub(super) struct MountedImage {
+pub(in crate::bench) struct MountedImage {
     file: String,
-    pub(super) point: String,
+    pub(in crate::bench) point: String,
     /// The device's number, while its writes are limited.
     limited: Option<String>,
 }
@@ -25,7 +25,12 @@ impl MountedImage {
     ///
     /// # Errors
     /// Where no loop device can be had.
-    pub(super) fn new(directory: &str, name: &str, bytes: u64, inodes: u64) -> Result<Self, Error> {
+    pub(in crate::bench) fn new(
+        directory: &str,
+        name: &str,
+        bytes: u64,
+        inodes: u64,
+    ) -> Result<Self, Error> {
         let image = Self {
             file: format!("{directory}/{name}.image"),
             point: format!("{directory}/{name}"),
@@ -41,7 +46,7 @@ impl MountedImage {
     }
 
     /// Nothing of it is cached afterwards, but for its file.
-    pub(super) fn remount(&self) -> Result<(), Error> {
+    pub(in crate::bench) fn remount(&self) -> Result<(), Error> {
         shell(&format!("umount '{}'", self.point))?;
         self.mount()
     }
@@ -50,7 +55,7 @@ impl MountedImage {
     ///
     /// # Errors
     /// Without control groups of version 1.
-    pub(super) fn limit_writes(&mut self, bytes_per_s: u64) -> Result<(), Error> {
+    pub(in crate::bench) fn limit_writes(&mut self, bytes_per_s: u64) -> Result<(), Error> {
         let number = number_of(&self.point)?;
         shell(&format!(
             "sync -f '{}'; echo '{number} {bytes_per_s}' > {WRITE_LIMITS}",

@@ -14,7 +14,7 @@
 mod background;
 mod beside;
 mod disk;
-mod image;
+pub(super) mod image;
 mod large;
 mod limited;
 mod small;
@@ -113,7 +113,7 @@ fn bare_loop(session: &Session) -> Result<Copier, Error> {
 }
 
 /// Runs a command to its end.
-fn run(command: Command) -> Result<(), Error> {
+pub(super) fn run(command: Command) -> Result<(), Error> {
     let name = format!("{command:?}");
     let ended = process::observe(command, Limits { time: LIMIT, memory_bytes: None })
         .map_err(|error| Error::Failed(format!("{name}: {error}")))?;
@@ -124,7 +124,7 @@ fn run(command: Command) -> Result<(), Error> {
 }
 
 /// Runs a line of the shell.
-fn shell(line: &str) -> Result<(), Error> {
+pub(super) fn shell(line: &str) -> Result<(), Error> {
     let mut command = Command::new("sh");
     command.args(["-c", line]);
     run(command)
@@ -142,7 +142,7 @@ fn number(line: &str) -> Result<f64, Error> {
 }
 
 /// Seconds of a command and of the sync of the file system that holds `target`.
-fn durable_seconds(mut command: Command, target: &str) -> Result<f64, Error> {
+pub(super) fn durable_seconds(mut command: Command, target: &str) -> Result<f64, Error> {
     command.env("LC_ALL", "C");
     let started = Instant::now();
     run(command)?;
