@@ -1,0 +1,107 @@
+//! `terrace copy` in a guest: the power fails while six disks with write caches are copied to, a
+//! stick is pulled out midway, and files that are scattered on a disk with a head are read.
+//!
+//! A cut keeps of each disk another part of what was not flushed, so one boot tries six disks at
+//! six stages of a copy. Skipped as `vm.rs` is.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::{Random, TempDir};
+
+const CUT: &str = include_str!("copy_guest/cut.sh");
+const AFTER: &str = include_str!("copy_guest/after.sh");
+const DISKS: u64 = 6;
+/// Sizes of files, from empty to some that go to the ring.
+const SIZES: [usize; 6] = [0, 700, 4096, 70_000, 300_000, 1_200_000];
+const FILES: usize = 48;
+/// Files that are there in all copies when the power fails.
+const MOMENT: &str = "120";
+
+#[test]
+fn after_a_power_cut_and_a_pulled_stick_what_has_a_name_is_whole_and_the_same_command_ends() {
+    if !xtask::vm::is_ready() {
+        return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
+    }
+    let folder = TempDir::new();
+    make_tree(&folder.join("tree"));
+    std::fs::write(folder.join("cut.sh"), CUT).unwrap();
+    std::fs::write(folder.join("after.sh"), AFTER).unwrap();
+    let found = found_in_a_guest(folder.path());
+    let number = |name: String| found.get(&name).and_then(|value| value.parse::<i64>().ok());
+    let mut named = Vec::new();
+    for disk in 1..=DISKS {
+        let of = |what: &str| number(format!("d{disk}.{what}"));
+        assert_eq!(of("broken"), Some(0), "disk {disk}: {found:?}");
+        // A tree appears at once; into a directory that exists files come one by one.
+        let files = of("named").unwrap();
+        assert!(disk % 2 == 0 || [0, FILES as i64].contains(&files), "disk {disk}: {found:?}");
+        named.push(files);
+        assert_eq!(of("status"), Some(0), "disk {disk}: {found:?}");
+        assert_eq!(of("equal"), Some(1), "disk {disk}: {found:?}");
+        assert_eq!(of("hidden"), Some(0), "disk {disk}: {found:?}");
+        assert_eq!(of("checked"), Some(0), "disk {disk}: {found:?}");
+    }
+    assert!(named.contains(&0), "no copy was under way: {found:?}");
+    let stick = |what: &str| number(format!("stick.{what}"));
+    assert_eq!(stick("status"), Some(1), "{found:?}");
+    assert!(found["stick.said"].contains("run the same command again"), "{found:?}");
+    assert!(stick("fsck").is_some_and(|status| status <= 1), "{found:?}");
+    assert_eq!((stick("again"), stick("equal")), (Some(0), Some(1)), "{found:?}");
+    // Of 5,000 such files a whole copy took 0.24 of the time of `cp -a`.
+    let [ours, theirs] = ["hdd.ours", "hdd.cp"].map(|name| number(name.to_owned()).unwrap());
+    assert!(ours * 2 <= theirs, "reads took {ours} ms, those of cp {theirs} ms");
+}
+
+fn make_tree(tree: &Path) {
+    let mut random = Random(20);
+    for at in 0..FILES {
+        let directory = tree.join(format!("d{}", at % 5));
+        std::fs::create_dir_all(&directory).unwrap();
+        let seed = random.below(251) as usize;
+        let size = SIZES[at % SIZES.len()];
+        let data: Vec<u8> = (0..size).map(|byte| ((byte / 3 + seed) % 251) as u8).collect();
+        std::fs::write(directory.join(format!("file{at}")), data).unwrap();
+    }
+}
+
+/// What both boots say, by name.
+fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
+    let work = TempDir::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.arg("vm").env("TMPDIR", work.path());
+    for disk in 1..=DISKS {
+        command.arg(format!("--disk=d{disk}:64M,cache=volatile,rot=0"));
+    }
+    command.args(["--disk=stick:64M,model=usb,bus=usb", "--disk=hdd:256M,model=hdd,bus=scsi"]);
+    command.arg("--bin").arg(program()).arg("--dir").arg(folder);
+    command.args(["--mem", "1G", "--timeout", "200", "--env", &format!("MOMENT={MOMENT}")]);
+    let run = command.args(["--then", "sh after.sh", "--", "sh cut.sh"]).output().unwrap();
+    let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(run.status.code(), Some(0), "{said}{complained}");
+    assert!(complained.contains("power cut"), "{said}{complained}");
+    let pairs = said.lines().filter_map(|line| line.split_once(' '));
+    let mut found = BTreeMap::<String, String>::new();
+    for (name, value) in pairs {
+        let all = found.entry(name.to_owned()).or_default();
+        if !all.is_empty() {
+            all.push(' ');
+        }
+        all.push_str(value.trim());
+    }
+    found
+}
+
+/// The tool, as the tests' own profile has it: cargo knows whether it is new.
+fn program() -> PathBuf {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--message-format=json", "-p", "terrace", "--bin", "terrace"]);
+    let built = cargo.output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let output = String::from_utf8(built.stdout).unwrap();
+    let messages = output.lines().map(serde_json::from_str::<serde_json::Value>);
+    let found = messages.flatten().find_map(|it| it["executable"].as_str().map(PathBuf::from));
+    found.unwrap()
+}

@@ -1,0 +1,74 @@
+# After the cut: what has a name is whole, and the same command ends with all of it. Then a stick
+# is pulled out midway, and files that are scattered on a disk with a head are read.
+cd /run || exit 9
+sums() { (cd "$1" && find . -type f -not -path '*/.terrace-copy*' -exec md5sum {} + | sort -k2); }
+sums /bench/tree >expected
+sort expected >sorted
+mount -t tmpfs points /mnt
+for n in 1 2 3 4 5 6; do
+    mkdir /mnt/d$n
+    mount /dev/vm/d$n /mnt/d$n || echo d$n.mount failed
+    case $n in
+        1 | 3 | 5) source=/bench/tree top=/mnt/d$n/into/tree ;;
+        *) source=/bench/tree/. top=/mnt/d$n/into ;;
+    esac
+    if [ -e "$top" ]; then sums "$top"; fi >found
+    echo d$n.named $(wc -l <found)
+    echo d$n.broken $(sort found | comm -23 - sorted | wc -l)
+    terrace copy $source /mnt/d$n/into/ >said 2>&1
+    echo d$n.status $?
+    grep -q 'from an earlier run' said && echo d$n.resumed 1
+    [ "$(sums "$top")" = "$(cat expected)" ] && echo d$n.equal 1
+    ls -A /mnt/d$n/into | grep -c terrace-copy | sed "s/^/d$n.hidden /"
+    umount /mnt/d$n
+    e2fsck -fn /dev/vm/d$n >/dev/null 2>&1
+    echo d$n.checked $?
+done
+
+mkfs.ext4 -q -F /dev/vm/stick
+mkdir /mnt/stick /mnt/hdd
+mount /dev/vm/stick /mnt/stick
+terrace copy --now /bench/tree /mnt/stick/ >out 2>said &
+copy=$!
+while [ "$(awk '{print $7}' /sys/block/$(basename "$(readlink -f /dev/vm/stick)")/stat)" -lt 9000 ]; do :; done
+vm-ctl unplug stick
+wait $copy
+echo stick.status $?
+sed 's/^/stick.said /' said
+umount -l /mnt/stick
+vm-ctl plug stick
+e2fsck -fy /dev/vm/stick >/dev/null 2>&1
+echo stick.fsck $?
+mount /dev/vm/stick /mnt/stick && terrace copy --now /bench/tree /mnt/stick/ >/dev/null
+echo stick.again $?
+[ "$(sums /mnt/stick/tree)" = "$(cat expected)" ] && echo stick.equal 1
+
+mkfs.ext4 -q -F /dev/vm/hdd
+mkdir /mnt/hdd
+mount /dev/vm/hdd /mnt/hdd
+perl -e '
+    srand 7;
+    mkdir "/mnt/hdd/many";
+    my @names = map { "/mnt/hdd/many/f$_" } 0 .. 399;
+    for my $name (@names) { open my $file, ">", $name }
+    for my $last (reverse 1 .. $#names) {
+        my $other = int rand $last + 1;
+        @names[$last, $other] = @names[$other, $last];
+    }
+    my $count = 0;
+    for my $name (@names) {
+        open my $file, ">", $name;
+        print $file "x" x 8192;
+        close $file;
+        system "sync -f /mnt/hdd" if ++$count % 20 == 0;
+    }'
+cold() { sync; echo 3 >/proc/sys/vm/drop_caches; }
+busy_ms() { awk '{print $4}' "/sys/block/$(basename "$(readlink -f /dev/vm/hdd)")/stat"; }
+cold
+before=$(busy_ms)
+terrace copy --now /mnt/hdd/many ordered >/dev/null
+echo hdd.ours $(($(busy_ms) - before))
+cold
+before=$(busy_ms)
+cp -a /mnt/hdd/many plain
+echo hdd.cp $(($(busy_ms) - before))
