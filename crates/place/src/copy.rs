@@ -137,6 +137,8 @@ pub(crate) struct CopyShared<'a> {
     most_held: u64,
     /// Whether the walk waits for files to be sealed, so that directories are closed.
     wants_batch: AtomicBool,
+    /// Batches of small files that were handed on and are not sealed.
+    unsealed_batches: AtomicU64,
     /// On one disk with a head small files are read while none are written back.
     turn: RwLock<()>,
 }
@@ -239,6 +241,7 @@ pub fn carry_out(
         open_directories: Arc::default(),
         most_held: most_held(),
         wants_batch: AtomicBool::new(false),
+        unsealed_batches: AtomicU64::default(),
         turn: RwLock::default(),
     };
     if let Some(rate) = request.limit_rate {
@@ -323,7 +326,7 @@ fn move_all(
         for thread in threads {
             answer = answer.and(joined(thread.join()));
         }
-        small_jobs.close();
+        small_jobs.close(shared);
         wait_for(shared, ask, || sealer.is_finished());
         answer.and(joined(sealer.join()))
     })

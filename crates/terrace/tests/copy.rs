@@ -197,6 +197,24 @@ fn the_cache_is_as_it_was() {
     assert!(done["target_cached"].as_u64().unwrap() < MIB as u64, "{done}");
 }
 
+/// That the copy reads a file is no access that the copy shows.
+#[test]
+fn the_time_of_the_last_access_is_that_of_before() {
+    let directory = TempDir::new();
+    let old = SystemTime::UNIX_EPOCH + Duration::new(981_173_106, 0);
+    for (name, length) in [("large", 2 * MIB), ("small", 2000)] {
+        fs::write(directory.join(name), bytes(5, length)).unwrap();
+        // Older than the last change: the next read would move it.
+        let times =
+            fs::FileTimes::new().set_accessed(old).set_modified(old + Duration::from_secs(9));
+        File::options().write(true).open(directory.join(name)).unwrap().set_times(times).unwrap();
+        let path = directory.path().display();
+        assert_eq!(copy(&format!("{path}/{name} {path}/{name}.copy")).code, Some(0));
+        let accessed = directory.join(format!("{name}.copy")).metadata().unwrap().accessed();
+        assert_eq!(accessed.unwrap(), old, "{name}");
+    }
+}
+
 #[test]
 fn names_are_those_of_cp() {
     let directory = TempDir::new();

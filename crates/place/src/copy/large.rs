@@ -357,6 +357,13 @@ impl LargeFile {
         }
     }
 
+    /// The metadata of the source, with the time of the last access before this copy read it.
+    fn metadata_of(&self, source: &File) -> sys::Result<FileMetadata> {
+        let mut metadata = FileMetadata::of(source)?;
+        metadata.stat.accessed = self.job.stat.accessed;
+        Ok(metadata)
+    }
+
     /// All is written and nothing is synced: the file is sealed with others at the end.
     fn leave_unsealed(
         self: Box<Self>,
@@ -365,7 +372,7 @@ impl LargeFile {
         target: &File,
         unsealed: &mut Batch,
     ) {
-        let dressed = FileMetadata::of(source).and_then(|metadata| {
+        let dressed = self.metadata_of(source).and_then(|metadata| {
             if is_changed(&metadata.stat, &self.job.stat) {
                 return Ok(None);
             }
@@ -409,7 +416,7 @@ impl LargeFile {
         target: &File,
         engine: CopyEngine,
     ) {
-        let dressed = FileMetadata::of(source).and_then(|metadata| {
+        let dressed = self.metadata_of(source).and_then(|metadata| {
             if is_changed(&metadata.stat, &self.job.stat) {
                 return Ok(None);
             }

@@ -6,6 +6,7 @@ use super::{CopyShared, FileJob};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use model::copy_gauges::CopyEngine;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use sys::file::{self, CacheAdvice};
 
@@ -40,6 +41,7 @@ pub(super) fn serve(
             while batches.recv().is_ok() {}
             return Err(error);
         }
+        shared.unsealed_batches.fetch_sub(1, Ordering::Relaxed);
     }
     Ok(())
 }

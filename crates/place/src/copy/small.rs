@@ -69,9 +69,9 @@ impl SmallJobs {
     }
 
     /// Hands the last batch on.
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self, shared: &CopyShared<'_>) {
         let mut open = self.batch();
-        open.hand_on();
+        open.hand_on(shared);
         open.sender = None;
     }
 
@@ -93,7 +93,7 @@ impl OpenBatch {
     }
 
     /// Gives the batch to the thread that seals; waits while that has two.
-    fn hand_on(&mut self) {
+    fn hand_on(&mut self, shared: &CopyShared<'_>) {
         let batch = std::mem::take(&mut self.batch);
         if batch.files.is_empty() {
             return;
@@ -104,6 +104,7 @@ impl OpenBatch {
         let wanted = (rate * LONGEST_QUEUE.as_secs_f64()) as u64;
         self.most_bytes = wanted.clamp(self.least_bytes, MOST_BATCH_BYTES);
         if let Some(sender) = &self.sender {
+            shared.unsealed_batches.fetch_add(1, Ordering::Relaxed);
             // Without a receiver the thread that seals has failed, and says so.
             let _ = sender.send(batch);
         }
@@ -126,11 +127,18 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
         }
         drop(turn);
         let mut open = jobs.batch();
-        if open.is_full() || shared.wants_batch.swap(false, Ordering::Relaxed) {
-            open.hand_on();
+        if open.is_full() || is_waited_for(shared) {
+            open.hand_on(shared);
         }
     }
     Ok(())
+}
+
+/// Whether the walk waits for directories that only the open batch holds. While another one is
+/// sealed, that closes some: batches of a few files would cost a sync each.
+fn is_waited_for(shared: &CopyShared<'_>) -> bool {
+    shared.unsealed_batches.load(Ordering::Relaxed) == 0
+        && shared.wants_batch.swap(false, Ordering::Relaxed)
 }
 
 fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer: &mut [u8]) {
