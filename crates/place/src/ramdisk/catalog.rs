@@ -4,7 +4,7 @@
 //! manifest is made of them. So lines stay as they were read, one is understood when it is asked
 //! for, and a change is a line at the end.
 
-use super::manifest::{Entry, Line, escape, path_of};
+use super::manifest::{Entry, EntryHead, Line, escape, head_of, path_of};
 use std::collections::HashMap;
 use sys::file_stat::InodeKind;
 use xxhash_rust::xxh3::xxh3_64;
@@ -71,6 +71,12 @@ impl Catalog {
         }
         let place = *self.inodes.as_ref()?.get(&inode)?;
         self.entry_at(place as usize)
+    }
+
+    /// The head of the entry of a path, with [`Catalog::key`].
+    pub(super) fn head(&self, path: &[u8]) -> Option<(u64, EntryHead)> {
+        let (key, place) = self.find(escape(path).as_bytes());
+        Some((key, head_of(self.line_at(place?))?))
     }
 
     /// What stands for a path in a set: two paths of a catalog never have the same.

@@ -9,7 +9,7 @@ mod entry;
 mod tests;
 mod text;
 
-pub(super) use entry::{Entry, StoredPiece, parse_time, time_text};
+pub(super) use entry::{Entry, EntryHead, StoredPiece, parse_time, time_text};
 pub(super) use text::{escape, unescape};
 
 use super::identity::DirectoryIdentity;
@@ -66,7 +66,7 @@ impl Manifest {
         text
     }
 
-    /// Reads a manifest. The lines of its entries are checked as well.
+    /// Reads a manifest. Of the lines of its entries only the paths are looked for.
     ///
     /// # Errors
     /// What is wrong, as a sentence that begins with "it".
@@ -106,8 +106,9 @@ impl Manifest {
         if generation == 0 || base >= generation {
             return None;
         }
+        // The rest of a line is understood when its entry is asked for.
         for line in rest.split_inclusive(|byte| *byte == b'\n') {
-            Line::of(line)?;
+            path_of(line)?;
         }
         Some(Self { store, generation, base, saved, from, data, lines: rest.to_vec() })
     }
@@ -149,6 +150,12 @@ impl Line {
             Self::Remove(path) => format!("-\t{}\n", escape(path)),
         }
     }
+}
+
+/// The head of the entry that a line puts, without the rest of it.
+pub(super) fn head_of(line: &[u8]) -> Option<EntryHead> {
+    let text = std::str::from_utf8(line.strip_prefix(b"+\t")?).ok()?;
+    EntryHead::from_fields(&mut text.trim_end_matches('\n').split('\t').skip(1))
 }
 
 /// The escaped path of a line and whether the entry is there, without reading the rest.

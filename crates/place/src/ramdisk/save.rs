@@ -237,12 +237,8 @@ impl<'s> Save<'s> {
             match event {
                 WalkEvent::Entry(entry) => {
                     let path = below(&top_path, &entry.path());
-                    let old = self.catalog.entry(&path);
-                    let is_done = is_same
-                        && old.as_ref().is_some_and(|old| self.is_unchanged(old, entry.stat));
-                    if is_done {
-                        self.seen.extend(self.catalog.key(&path));
-                    } else {
+                    if !(is_same && self.is_unchanged(&path, entry.stat)) {
+                        let old = self.catalog.entry(&path);
                         let known = self.known_content(old.as_ref(), entry.stat, is_same);
                         let pieces = known.map_or_else(Vec::new, |known| known.pieces);
                         let saved = saver.save(&entry, path, &pieces, &self.unwanted, pack);
@@ -274,19 +270,31 @@ impl<'s> Save<'s> {
         Ok(true)
     }
 
-    /// Whether an entry is as it was saved, by its inode and its time of change.
-    fn is_unchanged(&self, old: &Entry, stat: &FileStat) -> bool {
+    /// Whether an entry is as it was saved, by its inode and its time of change. Then it is seen.
+    fn is_unchanged(&mut self, path: &[u8], stat: &FileStat) -> bool {
+        let Some((key, old)) = self.catalog.head(path) else { return false };
         let is_directory = stat.kind == InodeKind::Directory;
         let identity = |stat: &FileStat| {
             let links = if is_directory { 0 } else { stat.links };
             let bytes = if stat.kind == InodeKind::File { stat.bytes } else { 0 };
-            (stat.kind, stat.inode, links, bytes, stat.changed, stat.modified, stat.special_device)
+            (stat.kind, stat.inode, links, bytes, stat.changed, stat.modified)
         };
         let access = |stat: &FileStat| (stat.mode, stat.user, stat.group);
-        old.is_settled
+        let is_unchanged = old.is_settled
             && identity(&old.stat) == identity(stat)
             && access(&old.stat) == access(stat)
-            && !old.pieces.iter().any(|piece| self.unwanted.contains(&piece.data))
+            && !self.names_unwanted(path);
+        if is_unchanged {
+            self.seen.insert(key);
+        }
+        is_unchanged
+    }
+
+    /// Whether an entry has pieces in data files that are not named any more.
+    fn names_unwanted(&self, path: &[u8]) -> bool {
+        let pieces = || self.catalog.entry(path).map_or_else(Vec::new, |entry| entry.pieces);
+        !self.unwanted.is_empty()
+            && pieces().iter().any(|piece| self.unwanted.contains(&piece.data))
     }
 
     /// The entry whose content a file probably has: its own, or that of its inode under another
@@ -307,13 +315,9 @@ impl<'s> Save<'s> {
 
     /// Takes over the top directory.
     fn take(&mut self, saved: Saved, is_same: bool, pack: &mut Pack<'_>) -> Result<()> {
-        let old = self.catalog.entry(b"");
-        match (&saved, &old) {
-            (Saved::Entry(entry), Some(old)) if is_same && self.is_unchanged(old, &entry.stat) => {
-                self.seen.extend(self.catalog.key(b""));
-                Ok(())
-            }
-            _ => self.take_with(saved, old, pack),
+        match &saved {
+            Saved::Entry(entry) if is_same && self.is_unchanged(b"", &entry.stat) => Ok(()),
+            _ => self.take_with(saved, self.catalog.entry(b""), pack),
         }
     }
 

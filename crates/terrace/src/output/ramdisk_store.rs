@@ -91,9 +91,8 @@ impl Report for SavePage {
         }
         if saved.unseen_processes > 0 {
             out.note(&format!(
-                "{} processes cannot be looked into: of a file that one of them writes through a \
-                 mapping, a later write may be missed",
-                count(saved.unseen_processes)
+                "what {} mapped cannot be seen: a later write through such a mapping may be missed",
+                processes(saved.unseen_processes)
             ));
         }
         out.notes(saved.notes.iter().map(|note| escaped(note)));
@@ -197,6 +196,10 @@ fn write_failures(failures: &[EntryFailure], all: u64, what: &str, out: &mut Pag
 
 fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+}
+
+fn processes(number: u64) -> String {
+    format!("{} {}", count(number), if number == 1 { "process has" } else { "processes have" })
 }
 
 fn path_words(path: &Path) -> String {

@@ -25,6 +25,15 @@ pub(in crate::ramdisk) struct Entry {
     pub(in crate::ramdisk) pieces: Vec<StoredPiece>,
 }
 
+/// What is known of an entry without its path, its content and its extended attributes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ramdisk) struct EntryHead {
+    /// As [`Entry::stat`]; the device that an entry stands for is not among it.
+    pub(in crate::ramdisk) stat: FileStat,
+    /// As [`Entry::is_settled`].
+    pub(in crate::ramdisk) is_settled: bool,
+}
+
 /// Bytes of a file that are in a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ramdisk) struct StoredPiece {
@@ -102,36 +111,7 @@ impl Entry {
         if !is_below(&path) {
             return None;
         }
-        let kind = kind_of(fields.next()?)?;
-        let mode = u32::from_str_radix(fields.next()?, 8).ok().filter(|mode| *mode <= 0o7777)?;
-        let (user, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        let (links, inode) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        let modified = parse_time(fields.next()?)?;
-        let accessed = parse_time(fields.next()?)?;
-        let changed = parse_time(fields.next()?)?;
-        let is_settled = match fields.next()? {
-            "s" => true,
-            "u" => false,
-            _ => return None,
-        };
-        let bytes = fields.next()?.parse().ok()?;
-        let stat = FileStat {
-            kind,
-            mode,
-            user,
-            group,
-            device: 0,
-            inode,
-            links,
-            bytes,
-            allocated_bytes: 0,
-            accessed,
-            modified,
-            changed,
-            created: None,
-            special_device: 0,
-            mount: None,
-        };
+        let EntryHead { stat, is_settled } = EntryHead::from_fields(&mut fields)?;
         let (link_target, extended, pieces) = (None, Vec::new(), Vec::new());
         let mut entry = Self { path, stat, is_settled, link_target, extended, pieces };
         for field in fields {
@@ -179,6 +159,43 @@ impl Entry {
             && is_link == self.link_target.is_some()
             && are_in_order
             && are_within
+    }
+}
+
+impl EntryHead {
+    /// The head of a line, and how its fields behind it go on; the path was taken already.
+    pub(super) fn from_fields<'t>(fields: &mut impl Iterator<Item = &'t str>) -> Option<Self> {
+        let kind = kind_of(fields.next()?)?;
+        let mode = u32::from_str_radix(fields.next()?, 8).ok().filter(|mode| *mode <= 0o7777)?;
+        let (user, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let (links, inode) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let modified = parse_time(fields.next()?)?;
+        let accessed = parse_time(fields.next()?)?;
+        let changed = parse_time(fields.next()?)?;
+        let is_settled = match fields.next()? {
+            "s" => true,
+            "u" => false,
+            _ => return None,
+        };
+        let bytes = fields.next()?.parse().ok()?;
+        let stat = FileStat {
+            kind,
+            mode,
+            user,
+            group,
+            device: 0,
+            inode,
+            links,
+            bytes,
+            allocated_bytes: 0,
+            accessed,
+            modified,
+            changed,
+            created: None,
+            special_device: 0,
+            mount: None,
+        };
+        Some(Self { stat, is_settled })
     }
 }
 

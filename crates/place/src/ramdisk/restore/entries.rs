@@ -80,7 +80,9 @@ impl<'r> EntryMaker<'r> {
         let mut directories = Vec::new();
         // The path and the place of the content: entries are understood when they are made.
         let mut others = Vec::new();
+        let mut understood = 0;
         for (_, entry) in catalog.entries() {
+            understood += 1;
             let Some(path) = path_below(&entry.path, below).filter(|_| is_wanted(&entry.path))
             else {
                 continue;
@@ -91,6 +93,10 @@ impl<'r> EntryMaker<'r> {
                 let first = entry.pieces.first();
                 others.push((first.map(|piece| (piece.data, piece.offset)), entry.path));
             }
+        }
+        if understood != catalog.len() {
+            let why = "some of its lines cannot be understood: it is damaged";
+            return Err(Error::new(ErrorKind::Failed, "read the manifest", why));
         }
         directories.sort_by(|one, other| one.0.cmp(&other.0));
         for (path, _) in directories.iter().filter(|(path, _)| !path.is_empty()) {
