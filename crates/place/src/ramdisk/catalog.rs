@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use sys::file_stat::InodeKind;
 use xxhash_rust::xxh3::xxh3_64;
 
+/// A usual line has more.
+const LEAST_LINE_BYTES: usize = 100;
 /// The place of a path that is gone.
 const GONE: u32 = u32::MAX;
 
@@ -26,27 +28,44 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Takes over the lines of a manifest.
-    pub(super) fn apply(&mut self, lines: &[u8]) {
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            self.apply_line(line);
+    /// Takes over the lines of a manifest. The first are not copied: they are most of all.
+    pub(super) fn apply(&mut self, lines: Vec<u8>) {
+        let mut place = self.lines.len();
+        if place == 0 {
+            self.lines = lines;
+            self.places.reserve(self.lines.len() / LEAST_LINE_BYTES);
+        } else {
+            self.lines.extend_from_slice(&lines);
+        }
+        while place < self.lines.len() {
+            let length = self.line_at(place).len();
+            self.index(place);
+            place += length;
         }
     }
 
     /// Takes over one line.
     pub(super) fn apply_line(&mut self, line: &[u8]) {
+        let place = self.lines.len();
+        self.lines.extend_from_slice(line);
+        self.index(place);
+    }
+
+    /// Notes what the line at `place` says of its path.
+    fn index(&mut self, place: usize) {
+        let line = self.line_at(place);
         let Some((is_there, path)) = path_of(line) else {
             return;
         };
+        let line_bytes = line.len();
         let (key, old) = self.find(path);
         if let Some(old) = old {
             self.live_bytes -= self.line_at(old).len();
             self.live_entries -= 1;
         }
         if is_there {
-            self.places.insert(key, self.lines.len() as u32);
-            self.lines.extend_from_slice(line);
-            self.live_bytes += line.len();
+            self.places.insert(key, place as u32);
+            self.live_bytes += line_bytes;
             self.live_entries += 1;
         } else if old.is_some() {
             self.places.insert(key, GONE);
@@ -167,13 +186,13 @@ mod tests {
     #[test]
     fn the_last_line_of_a_path_counts() {
         let mut catalog = Catalog::default();
-        catalog.apply(format!("{}{}{}", line("a", 1), line("b", 2), line("a", 3)).as_bytes());
+        catalog.apply(format!("{}{}{}", line("a", 1), line("b", 2), line("a", 3)).into_bytes());
         assert_eq!(catalog.entry(b"a").unwrap().stat.bytes, 3);
         assert_eq!(catalog.len(), 2);
-        catalog.apply(b"-\ta\n-\tnever\n");
+        catalog.apply(b"-\ta\n-\tnever\n".to_vec());
         assert!(catalog.entry(b"a").is_none());
         assert_eq!(catalog.live_lines(), line("b", 2).into_bytes());
-        catalog.apply(line("a", 4).as_bytes());
+        catalog.apply(line("a", 4).into_bytes());
         assert_eq!(catalog.entry(b"a").unwrap().stat.bytes, 4);
         let all: Vec<u64> = catalog.entries().map(|(_, entry)| entry.stat.bytes).collect();
         assert_eq!(all, [2, 4]);

@@ -71,6 +71,11 @@ impl Manifest {
     /// # Errors
     /// What is wrong, as a sentence that begins with "it".
     pub fn from_text(text: &[u8]) -> Result<Self, String> {
+        Self::from_owned(text.to_vec())
+    }
+
+    /// As [`Manifest::from_text`], without a copy of the lines.
+    pub(super) fn from_owned(text: Vec<u8>) -> Result<Self, String> {
         let first_line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let words = std::str::from_utf8(first_line).ok().and_then(|line| line.split_once('\t'));
         let Some((MAGIC, version)) = words else {
@@ -86,12 +91,14 @@ impl Manifest {
             }
             _ => return Err("its version cannot be read".to_owned()),
         }
-        Self::from_whole_text(whole(text)?).ok_or_else(|| "it is damaged".to_owned())
+        let bytes = whole(&text)?.len();
+        Self::from_whole_text(text, bytes).ok_or_else(|| "it is damaged".to_owned())
     }
 
-    /// The manifest of a text whose hash was right.
-    fn from_whole_text(text: &[u8]) -> Option<Self> {
-        let mut rest = text;
+    /// The manifest of the first `bytes` of a text, whose hash was right.
+    fn from_whole_text(mut text: Vec<u8>, bytes: usize) -> Option<Self> {
+        text.truncate(bytes);
+        let mut rest = text.as_slice();
         next_line(&mut rest)?;
         let store = u64::from_str_radix(header_value(&mut rest, "store")?, 16).ok()?;
         let generation = header_value(&mut rest, "generation")?.parse().ok()?;
@@ -110,7 +117,9 @@ impl Manifest {
         for line in rest.split_inclusive(|byte| *byte == b'\n') {
             path_of(line)?;
         }
-        Some(Self { store, generation, base, saved, from, data, lines: rest.to_vec() })
+        let header_bytes = bytes - rest.len();
+        text.drain(..header_bytes);
+        Some(Self { store, generation, base, saved, from, data, lines: text })
     }
 }
 

@@ -69,6 +69,7 @@ pub struct Store {
 /// The entries of a generation.
 #[derive(Debug)]
 pub(super) struct Loaded {
+    /// Without its lines, which are in the catalog.
     pub(super) manifest: Manifest,
     pub(super) catalog: Catalog,
     /// How many manifests it took.
@@ -197,7 +198,7 @@ impl Store {
         if text.len() > MOST_BYTES {
             return Err(damaged("it is larger than any that is written".to_owned()));
         }
-        let manifest = Manifest::from_text(&text).map_err(damaged)?;
+        let manifest = Manifest::from_owned(text).map_err(damaged)?;
         let is_its_own = manifest.store == self.number
             && (manifest.generation, manifest.base) == (generation.number, generation.base);
         if is_its_own { Ok(manifest) } else { Err(damaged("it is another store's".to_owned())) }
@@ -249,12 +250,12 @@ impl Store {
             Error::new(ErrorKind::Failed, "read the manifest", why)
                 .at(self.directory.path().join(name))
         })?;
-        let newest = self.manifest(generation)?;
+        let mut newest = self.manifest(generation)?;
         let mut catalog = Catalog::default();
         for before in chain.iter().skip(1).rev() {
-            catalog.apply(&self.manifest(*before)?.lines);
+            catalog.apply(self.manifest(*before)?.lines);
         }
-        catalog.apply(&newest.lines);
+        catalog.apply(std::mem::take(&mut newest.lines));
         Ok(Loaded { manifest: newest, catalog, manifests: chain.len() })
     }
 
