@@ -272,7 +272,7 @@ fn on_a_terminal_no_color_is_obeyed_and_the_progress_line_goes_away() {
     let (plain, coloured) = (on_terminal("1"), on_terminal(""));
     assert!(coloured.contains("\x1b[1m"), "{coloured:?}");
     assert!(!plain.contains("\x1b[1m"), "{plain:?}");
-    let erased = plain.rfind("\r\x1b[K").expect("the progress line is erased");
+    let erased = plain.rfind("\r\x1b[J").expect("the progress line is erased");
     assert!(plain.find("measuring").unwrap() < erased, "{plain:?}");
 }
 

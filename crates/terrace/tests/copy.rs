@@ -412,6 +412,12 @@ fn ctrl_c_ends_soon_says_so_and_the_same_command_goes_on() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(said.contains("the same command goes on"), "{said}");
     assert!(!directory.join("copy").exists());
+    // As after a reboot or of a disk that was plugged in again: other inodes under the same path.
+    let (tree, former) = (directory.join("tree"), directory.join("former"));
+    fs::rename(&tree, &former).unwrap();
+    let mut cp = std::process::Command::new("cp");
+    assert!(cp.arg("-a").args([&former, &tree]).status().unwrap().success());
+    fs::remove_dir_all(&former).unwrap();
     let ran = copy(&format!("{path}/tree {path}/copy --json"));
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();

@@ -28,6 +28,9 @@ pub(super) struct CopyItem {
     /// The name of its copy; `None` if its entries become entries of the target (`SRC/.`).
     pub(super) target_name: Option<OsString>,
     pub(super) path: PathBuf,
+    /// Its absolute path, without links on the way. Numbers of devices and inodes change when a
+    /// disk is plugged in again, and for some file systems with each mount.
+    pub(super) real_path: PathBuf,
 }
 
 impl CopyPlan {
@@ -82,7 +85,7 @@ fn is_placed_copy(target: &Path, items: &[CopyItem]) -> bool {
     let ([only], Some(name)) = (items, target.file_name()) else { return false };
     only.stat.kind == InodeKind::Directory
         && Directory::open(parent_of(target))
-            .is_ok_and(|parent| staging::was_placed(&parent, &only.stat, name))
+            .is_ok_and(|parent| staging::was_placed(&parent, &only.real_path, name))
 }
 
 fn parent_of(path: &Path) -> &Path {
@@ -131,12 +134,20 @@ fn item(source: &Path) -> Result<CopyItem> {
         let parent = Directory::open(source).map_err(absent)?;
         let stat = FileStat::of(parent.file()).map_err(absent)?;
         let target_name = if ends_with_dot(source) { None } else { real_name(source) };
-        return Ok(CopyItem { parent, name: None, stat, target_name, path: source.to_owned() });
+        let path = source.to_owned();
+        let real_path = real_path_of(parent.path());
+        return Ok(CopyItem { parent, name: None, stat, target_name, path, real_path });
     };
     let parent = Directory::open(parent_of(source)).map_err(absent)?;
     let stat = parent.stat(&name).map_err(absent)?;
     let target_name = Some(name.clone());
-    Ok(CopyItem { parent, name: Some(name), stat, target_name, path: source.to_owned() })
+    let (path, real_path) = (source.to_owned(), real_path_of(parent.path()).join(&name));
+    Ok(CopyItem { parent, name: Some(name), stat, target_name, path, real_path })
+}
+
+/// The absolute path of a directory; as it is if it cannot be found again.
+fn real_path_of(directory: &Path) -> PathBuf {
+    directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
 }
 
 /// Whether the entries of the directory are meant, and not the directory.

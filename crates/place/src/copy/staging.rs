@@ -16,8 +16,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use sys::directory::Directory;
-use sys::file_stat::FileStat;
 use sys::lock::{self, LockMode};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What the names of all staging directories begin with.
 pub const PREFIX: &str = ".terrace-copy.";
@@ -171,11 +171,11 @@ fn empty_below(directory: &Directory, name: &OsStr) -> Result<()> {
     }
 }
 
-/// Whether an earlier run had put the copy of `stat` in place as `name` in `into`, and ended before
+/// Whether an earlier run had put the copy of `source` in place as `name` in `into`, and ended before
 /// its hidden directory was removed.
-pub(super) fn was_placed(into: &Directory, stat: &FileStat, name: &OsStr) -> bool {
+pub(super) fn was_placed(into: &Directory, source: &Path, name: &OsStr) -> bool {
     let mut hidden = OsString::from(PREFIX);
-    hidden.push(key_of(std::iter::once((stat, Some(name)))));
+    hidden.push(key_of(std::iter::once((source, Some(name)))));
     let Ok(found) = into.subdirectory(&hidden) else { return false };
     if !matches!(found.fault_of_itself(), Ok(None)) {
         return false;
@@ -184,24 +184,19 @@ pub(super) fn was_placed(into: &Directory, stat: &FileStat, name: &OsStr) -> boo
     left.is_err_and(|error| error.kind == sys::ErrorKind::NotFound)
 }
 
-/// 16 hexadecimal digits of what was asked for: the sources by their inodes and the names of their
-/// copies.
+/// 16 hexadecimal digits of what was asked for: the sources by their absolute paths and the names
+/// of their copies.
 fn key(plan: &CopyPlan) -> String {
-    key_of(plan.items.iter().map(|item| (&item.stat, item.target_name.as_deref())))
+    key_of(plan.items.iter().map(|item| (item.real_path.as_path(), item.target_name.as_deref())))
 }
 
-fn key_of<'a>(items: impl Iterator<Item = (&'a FileStat, Option<&'a OsStr>)>) -> String {
+fn key_of<'a>(items: impl Iterator<Item = (&'a Path, Option<&'a OsStr>)>) -> String {
     let mut text = Vec::new();
-    for (stat, target_name) in items {
-        text.extend(stat.device.to_le_bytes());
-        text.extend(stat.inode.to_le_bytes());
-        if let Some(name) = target_name {
-            text.extend(name.as_bytes());
-        }
+    for (path, target_name) in items {
+        text.extend(path.as_os_str().as_bytes());
+        text.push(0);
+        text.extend(target_name.unwrap_or_default().as_bytes());
         text.push(0);
     }
-    let low = crc32c::crc32c(&text);
-    text.push(1);
-    let high = crc32c::crc32c(&text);
-    format!("{high:08x}{low:08x}")
+    format!("{:016x}", xxh3_64(&text))
 }
