@@ -171,8 +171,8 @@ fn empty_below(directory: &Directory, name: &OsStr) -> Result<()> {
     }
 }
 
-/// Whether an earlier run had put the copy of `source` in place as `name` in `into`, and ended before
-/// its hidden directory was removed.
+/// Whether an earlier run had put the copy of `source` in place as `name` in `into`, and ended
+/// before its hidden directory was removed.
 pub(super) fn was_placed(into: &Directory, source: &Path, name: &OsStr) -> bool {
     let mut hidden = OsString::from(PREFIX);
     hidden.push(key_of(std::iter::once((source, Some(name)))));
