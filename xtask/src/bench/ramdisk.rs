@@ -75,7 +75,7 @@ impl Scene {
     fn save(&self, tree: &str) -> Result<(f64, f64), Error> {
         let store = self.on_disk("store");
         let started = Instant::now();
-        let line = ["ramdisk", "save", tree, "--persist", &store, "--json"];
+        let line = ["ramdisk", "save", tree, "--persist", &store];
         let saved = report::run(&self.terrace, &line, LIMIT)?;
         shell(&format!("sync -f '{}'", self.disk.point))?;
         let seconds = started.elapsed().as_secs_f64();
@@ -171,7 +171,6 @@ fn little(session: &mut Session) -> Result<(), Error> {
     for (what, line) in cases {
         let mut written = Vec::new();
         for _ in 0..session.request.alternations {
-            shell(&line)?;
             shell(&format!("head -c 1M /dev/urandom > '{tree}/log.0'"))?;
             scene.save(&tree)?;
             shell(&line)?;
@@ -247,11 +246,11 @@ fn large(session: &mut Session) -> Result<(), Error> {
         ours[0].push(bytes / scene.save(&tree)?.0);
         scene.disk.remount()?;
         let store = scene.on_disk("store");
-        let line = ["ramdisk", "restore", &restored, "--persist", &store, "--json"];
+        let line = ["ramdisk", "restore", &restored, "--persist", &store];
         let started = Instant::now();
         report::run(&scene.terrace, &line, LIMIT)?;
         ours[1].push(bytes / started.elapsed().as_secs_f64());
-        let line = ["measure", "seqio", &scene.disk.point, "--json"];
+        let line = ["measure", "seqio", &scene.disk.point];
         let probed = report::run(&scene.terrace, &line, LIMIT)?;
         device[0].push(report::number(&probed, "/result/durable_bytes_per_s")?);
         let phases = report::list(&probed, "/result/phases")?;
