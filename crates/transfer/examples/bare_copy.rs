@@ -88,7 +88,10 @@ impl BareCopy {
             Some(target) => {
                 let to = File::create_new(target)?;
                 file::set_direct(&to, true)?;
-                file::allocate(&to, bytes)?;
+                // None can be allocated for an empty file.
+                if bytes > 0 {
+                    file::allocate(&to, bytes)?;
+                }
                 Some((self.queue.add_file(&to)?, to))
             }
             None => None,
