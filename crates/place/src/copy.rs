@@ -32,7 +32,7 @@ mod yielding;
 
 pub use check::unfit;
 pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
-pub use outcome::{CopyFailure, CopyReport, EngineUse, LossCount};
+pub use outcome::{CopyReport, EngineUse};
 pub use plan::{CopyPlan, plan};
 pub use queue::{DiskTurn, NEVER_WAITS_BYTES, TurnHolder, take_turn};
 pub use tree::{CopyCount, count};

@@ -20,4 +20,4 @@ pub mod read_plan;
 pub mod tree;
 pub mod workingset;
 
-pub use error::{Error, ErrorKind, Result};
+pub use error::{EntryFailure, Error, ErrorKind, Result};

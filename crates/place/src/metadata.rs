@@ -11,7 +11,8 @@
 
 mod loss;
 
-pub use loss::{LossKind, LossReason, MetadataLoss};
+pub(crate) use loss::LossTally;
+pub use loss::{LossCount, LossKind, LossReason, MetadataLoss};
 
 use loss::reason_of;
 use std::ffi::{OsStr, OsString};

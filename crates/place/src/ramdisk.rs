@@ -25,16 +25,3 @@ pub use manifest::{MANIFEST_VERSION, Manifest, seal};
 pub use restore::{RamdiskRestore, RamdiskRestoreReport, restore};
 pub use save::{SaveReport, SaveRequest, save};
 pub use store::{Description, Generation, Store};
-
-use serde::Serialize;
-use std::path::PathBuf;
-
-/// An entry that was not saved or restored, or only in an older state.
-#[derive(Clone, Debug, Serialize)]
-pub struct EntryFailure {
-    /// Its path below the RAM disk.
-    #[serde(with = "crate::path_text")]
-    pub path: PathBuf,
-    /// Why, as the end of a sentence.
-    pub reason: String,
-}

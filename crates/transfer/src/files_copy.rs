@@ -114,6 +114,9 @@ pub trait FileCopier {
     /// whenever requests have ended.
     fn in_flight(&mut self, _now: &InFlight) {}
 
+    /// Nothing was in flight for so long, for the allowed rate.
+    fn held_back(&mut self, _waited: Duration) {}
+
     /// A file is complete and durable, or ended before; the handles come back.
     fn ended(&mut self, file: FileCopy<Self::Tag>, end: FileEnd);
 }
@@ -265,7 +268,9 @@ impl<C: FileCopier> FilesRun<'_, C> {
                 if self.is_held {
                     std::thread::sleep(HELD_NAP);
                 } else {
+                    let before = self.pace.held_back();
                     self.pace.wait();
+                    self.copier.held_back(self.pace.held_back().saturating_sub(before));
                 }
                 continue;
             }

@@ -4,15 +4,15 @@
 //! system has in use. Then nothing is looked through. Else the sources are walked once, which also
 //! brings their metadata into memory for the copy.
 
+use super::CopyRequest;
 use super::plan::CopyPlan;
 use super::staging::Staging;
-use super::{CopyFailure, CopyRequest};
 use crate::fit::{
     CaseFolding, FitEntry, MisfitEffect, NameCollisions, NameRules, RoomNeeded, RoomShortage,
     TargetFacts, misfits,
 };
 use crate::tree::{TreeEntry, TreeWalk, WalkEvent, WalkLimits};
-use crate::{Error, ErrorKind, Result};
+use crate::{EntryFailure, Error, ErrorKind, Result};
 use model::Bytes;
 use model::progress::Control;
 use std::path::Path;
@@ -74,7 +74,7 @@ pub fn unfit(
     request: &CopyRequest,
     plan: &CopyPlan,
     ask: &mut dyn FnMut() -> Control,
-) -> Result<Vec<CopyFailure>> {
+) -> Result<Vec<EntryFailure>> {
     let fit = Fit::of(plan)?;
     if !fit.is_restricted && has_room_for_all(plan, &fit.facts) {
         return Ok(Vec::new());
@@ -105,7 +105,7 @@ pub fn unfit(
 }
 
 /// The error of what does not fit, unless such entries are to be skipped.
-pub(super) fn refuse(unfit: &[CopyFailure], plan: &CopyPlan) -> Error {
+pub(super) fn refuse(unfit: &[EntryFailure], plan: &CopyPlan) -> Error {
     let named: Vec<String> = unfit
         .iter()
         .take(MOST_IN_TEXT)
@@ -125,7 +125,7 @@ pub(super) fn refuse(unfit: &[CopyFailure], plan: &CopyPlan) -> Error {
 struct Search {
     fit: Fit,
     room: RoomNeeded,
-    unfit: Vec<CopyFailure>,
+    unfit: Vec<EntryFailure>,
 }
 
 impl Search {
@@ -163,7 +163,7 @@ impl Search {
             .or_else(|| collision(names?, entry, &self.fit));
         match fault {
             Some(reason) if self.unfit.len() < MOST_NAMED => {
-                self.unfit.push(CopyFailure { path: entry.path(), reason });
+                self.unfit.push(EntryFailure { path: entry.path(), reason });
             }
             Some(_) => {}
             None => self.room.add(entry.stat, &self.fit.facts),

@@ -111,14 +111,11 @@ pub(super) fn serve(
                 let aside = None;
                 let mut files =
                     RingFiles { shared, jobs, first, aside, refused, is_checked, held_since };
-                let before = pace.held_back();
                 shared.gauges.engine.set(CopyEngine::Uring.number());
                 let summary = copy_files(queue, &mut pace, &mut files);
                 shared.yielding.ring_is_empty();
                 shared.gauges.read_depth.set(0);
                 shared.gauges.write_depth.set(0);
-                let waited = pace.held_back().saturating_sub(before);
-                shared.gauges.held_back_ns.add(waited.as_nanos() as u64);
                 is_checked = files.is_checked;
                 if summary.is_broken {
                     shared.engines.refuse(CopyEngine::Uring, "the ring failed");

@@ -3,7 +3,8 @@
 
 use super::engine::Engines;
 use super::{CopyShared, FileJob};
-use crate::metadata::{LossKind, MetadataLoss};
+use crate::EntryFailure;
+use crate::metadata::{LossCount, LossTally, MetadataLoss};
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,15 +15,6 @@ use std::time::Duration;
 /// So many failures are named; the others are counted.
 const MOST_NAMED: usize = 1000;
 
-/// Something that was not copied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CopyFailure {
-    /// What.
-    pub path: PathBuf,
-    /// Why.
-    pub reason: String,
-}
-
 /// What an engine copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineUse {
@@ -32,17 +24,6 @@ pub struct EngineUse {
     pub files: u64,
     /// Bytes of these files.
     pub bytes: u64,
-}
-
-/// Metadata that the target does not hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LossCount {
-    /// What: `owner`, `mode`, `times`.
-    pub what: String,
-    /// Why, in words.
-    pub reason: String,
-    /// Of how many entries.
-    pub entries: u64,
 }
 
 /// What a copy did.
@@ -73,7 +54,7 @@ pub struct CopyReport {
     /// What was refused, and so not used.
     pub refusals: Vec<String>,
     /// What was not copied, with the reason; the first 1,000.
-    pub failures: Vec<CopyFailure>,
+    pub failures: Vec<EntryFailure>,
     /// How many there were.
     pub failure_count: u64,
     /// What the target does not hold.
@@ -116,7 +97,7 @@ pub(super) struct Outcome {
 struct OutcomeState {
     report: CopyReport,
     engines: BTreeMap<&'static str, (u64, u64)>,
-    losses: BTreeMap<(LossKind, String), u64>,
+    losses: LossTally,
     checksums: BTreeMap<u64, Vec<u32>>,
     /// Inodes of the copy that are not complete and have several names.
     broken: BTreeSet<u64>,
@@ -154,7 +135,7 @@ impl Outcome {
         let mut state = self.state();
         state.report.failure_count += 1;
         if state.report.failures.len() < MOST_NAMED {
-            state.report.failures.push(CopyFailure { path, reason: reason.to_owned() });
+            state.report.failures.push(EntryFailure { path, reason: reason.to_owned() });
         }
     }
 
@@ -180,15 +161,9 @@ impl Outcome {
 
     /// Counts what the target does not hold of one entry.
     pub(super) fn losses(&self, losses: &[MetadataLoss]) {
-        if losses.is_empty() {
-            return;
-        }
-        // An owner and its group are one loss of one entry.
-        let distinct: BTreeSet<(LossKind, String)> =
-            losses.iter().map(|loss| (loss.kind(), loss.reason().to_string())).collect();
-        let mut state = self.state();
-        for loss in distinct {
-            *state.losses.entry(loss).or_default() += 1;
+        // Most entries lose nothing, and need no lock for that.
+        if !losses.is_empty() {
+            self.state().losses.add(losses);
         }
     }
 
@@ -267,32 +242,16 @@ impl Outcome {
             files: *files,
             bytes: *bytes,
         };
-        let lost = |((kind, reason), entries): (&(LossKind, String), &u64)| LossCount {
-            what: loss_name(*kind).to_owned(),
-            reason: reason.clone(),
-            entries: *entries,
-        };
         CopyReport {
             is_complete,
             seconds: elapsed.as_secs_f64(),
             written_bytes: gauges.written_bytes.get().unwrap_or(0),
             engines: state.engines.iter().map(used).collect(),
             refusals: engines.refusals(),
-            losses: state.losses.iter().map(lost).collect(),
+            losses: state.losses.counts(),
             unfinished,
             ..state.report.clone()
         }
-    }
-}
-
-/// What was lost, as a report names it.
-fn loss_name(kind: LossKind) -> &'static str {
-    match kind {
-        LossKind::Owner => "owner",
-        LossKind::Mode => "permissions",
-        LossKind::AccessList => "access control list",
-        LossKind::Attribute => "extended attributes",
-        LossKind::Time => "times",
     }
 }
 

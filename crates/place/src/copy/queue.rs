@@ -1,5 +1,5 @@
 //! One copy at a time for a disk that copies at the same time would make slow: one that rotates or
-//! can be taken out. The next copy waits and says for whom.
+//! can be taken out. The next copy waits, and names the one that it waits for.
 //!
 //! The lock is a `flock` on a file of the disk in sysfs. Every user can open it, no user can make
 //! or replace one, nothing is left behind, and the kernel gives it back however its holder ends.
@@ -49,7 +49,7 @@ pub struct DiskTurn {
     pub unlocked: Vec<String>,
 }
 
-/// Whom a copy waits for.
+/// The copy that another one waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnHolder {
     /// The disk that both use.

@@ -1,6 +1,8 @@
 //! What of the metadata of a file a target does not hold, and why: a typed list, which a copier
 //! counts and names. An error of the target itself is not a loss.
 
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use sys::ErrorKind;
@@ -96,6 +98,53 @@ pub enum LossReason {
     Rounded,
     /// Bits that run a program as its owner are left out without that owner.
     WithoutOwner,
+}
+
+/// Metadata that a target does not hold, as a report names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossCount {
+    /// What: `owner`, `permissions`, `times`.
+    pub what: String,
+    /// Why, in words.
+    pub reason: String,
+    /// Of how many entries.
+    pub entries: u64,
+}
+
+/// Counts the losses of many entries by kind and reason.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LossTally(BTreeMap<(LossKind, String), u64>);
+
+impl LossTally {
+    /// Counts those of one entry. An owner and its group are one loss of it.
+    pub(crate) fn add(&mut self, losses: &[MetadataLoss]) {
+        let distinct: BTreeSet<(LossKind, String)> =
+            losses.iter().map(|loss| (loss.kind(), loss.reason().to_string())).collect();
+        for loss in distinct {
+            *self.0.entry(loss).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Vec<LossCount> {
+        let count = |((kind, reason), entries): (&(LossKind, String), &u64)| LossCount {
+            what: kind.name().to_owned(),
+            reason: reason.clone(),
+            entries: *entries,
+        };
+        self.0.iter().map(count).collect()
+    }
+}
+
+impl LossKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Mode => "permissions",
+            Self::AccessList => "access control list",
+            Self::Attribute => "extended attributes",
+            Self::Time => "times",
+        }
+    }
 }
 
 impl MetadataLoss {

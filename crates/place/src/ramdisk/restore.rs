@@ -12,10 +12,10 @@
 mod entries;
 mod target;
 
-use super::EntryFailure;
 use super::identity::DirectoryIdentity;
 use super::store::{Generation, Loaded, Store};
-use crate::{Error, ErrorKind, Result};
+use crate::metadata::LossCount;
+use crate::{EntryFailure, Error, ErrorKind, Result};
 use entries::EntryMaker;
 use machine::Root;
 use model::progress::ProgressSink;
@@ -55,7 +55,9 @@ pub struct RamdiskRestoreReport {
     pub bytes: u64,
     /// How long it took.
     pub seconds: f64,
-    /// Entries that were not restored, or not in everything: the first 1,000.
+    /// Metadata that the target does not hold.
+    pub losses: Vec<LossCount>,
+    /// Entries that were not restored: the first 1,000.
     pub failures: Vec<EntryFailure>,
     /// How many there are.
     pub failure_count: u64,

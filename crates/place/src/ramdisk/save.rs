@@ -11,14 +11,13 @@
 
 mod entry_saver;
 
-use super::EntryFailure;
 use super::catalog::Catalog;
 use super::identity::DirectoryIdentity;
 use super::manifest::{Entry, Line, Manifest};
 use super::pack::Pack;
 use super::store::{Loaded, MOST_CHANGES, Store};
 use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
-use crate::{Error, ErrorKind, Result};
+use crate::{EntryFailure, Error, ErrorKind, Result};
 use entry_saver::{EntrySaver, Saved};
 use machine::Root;
 use machine::maps::{self, SharedMappings};

@@ -9,10 +9,11 @@ use super::prose::{PageText, count, shell_word};
 use super::report::Report;
 use explain::transfer::{TransferLimit, TransferVerdict};
 use model::Bytes;
+use place::EntryFailure;
 use place::copy::{
-    CopyCount, CopyFailure, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse,
-    TurnHolder,
+    CopyCount, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse, TurnHolder,
 };
+use place::metadata::LossCount;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub struct CopyPage {
     pub planned: Option<CopyCount>,
     /// What the target cannot hold, of a dry run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unfit: Vec<CopyFailure>,
+    pub unfit: Vec<EntryFailure>,
     /// What was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub done: Option<CopyReport>,
@@ -51,7 +52,7 @@ pub struct CopyPage {
 
 impl CopyPage {
     /// Of a dry run.
-    pub fn planned(plan: &CopyPlan, planned: CopyCount, unfit: Vec<CopyFailure>) -> Self {
+    pub fn planned(plan: &CopyPlan, planned: CopyCount, unfit: Vec<EntryFailure>) -> Self {
         Self { planned: Some(planned), unfit, ..Self::never_begun(plan) }
     }
 
@@ -217,14 +218,7 @@ impl CopyPage {
         });
         out.notes(engines);
         out.notes(done.refusals.iter().map(|why| format!("not used: {}", escaped(why))));
-        out.notes(done.losses.iter().map(|loss| {
-            format!(
-                "without {} of the source: {}, {}",
-                loss.what,
-                entries(loss.entries),
-                loss.reason
-            )
-        }));
+        out.notes(done.losses.iter().map(|loss| loss_words(loss, "the source")));
         for failure in done.failures.iter().take(SHOWN_FAILURES) {
             let path = escaped(&failure.path.display().to_string()).into_owned();
             out.note(&format!("not copied: {path}: {}", escaped(&failure.reason)));
@@ -242,6 +236,11 @@ impl CopyPage {
             ));
         }
     }
+}
+
+/// What entries lack of the metadata of `what`.
+pub fn loss_words(loss: &LossCount, what: &str) -> String {
+    format!("without {} of {what}: {}, {}", loss.what, entries(loss.entries), loss.reason)
 }
 
 /// What the copy did to the page cache, of files from 1 MiB.

@@ -2,12 +2,14 @@
 //! not, by name. Pure.
 
 use super::clean::escaped;
+use super::copy::loss_words;
 use super::figure;
 use super::prose::{PageText, count};
 use super::report::Report;
 use model::Bytes;
 use model::recording::date_and_time;
-use place::ramdisk::{Description, EntryFailure, RamdiskRestoreReport, SaveReport};
+use place::EntryFailure;
+use place::ramdisk::{Description, RamdiskRestoreReport, SaveReport};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -72,15 +74,22 @@ impl Report for SavePage {
             return;
         }
         let (source, time) = (path_words(&self.source), seconds(saved.seconds));
-        if saved.is_new {
+        let written = Bytes(saved.data_bytes + saved.manifest_bytes);
+        if saved.is_new && saved.changed_entries + saved.removed_entries == 0 {
+            out.sentence(&format!(
+                "{source} is as it was saved: {}; generation {} notes anew how to tell that, {written} \
+                 written in {time}",
+                entries(saved.entries),
+                saved.generation,
+            ));
+        } else if saved.is_new {
             out.sentence(&format!(
                 "{source} is saved as generation {}: {}, of which {} are new or changed and {} are \
-                 gone; {} written in {time}",
+                 gone; {written} written in {time}",
                 saved.generation,
                 entries(saved.entries),
                 count(saved.changed_entries),
                 count(saved.removed_entries),
-                Bytes(saved.data_bytes + saved.manifest_bytes),
             ));
         } else {
             out.sentence(&format!(
@@ -128,6 +137,7 @@ impl Report for RestorePage {
             Bytes(restored.bytes),
             seconds(restored.seconds),
         ));
+        out.notes(restored.losses.iter().map(|loss| loss_words(loss, "what was saved")));
         write_failures(&restored.failures, restored.failure_count, "not restored", out);
         if let Some(before) = restored.generation_before.filter(|_| restored.failure_count > 0) {
             out.note(&format!(

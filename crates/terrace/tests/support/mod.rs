@@ -3,6 +3,7 @@
 // Each test file uses a part of it; and a helper of tests may unwrap as the tests do.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod described;
 pub mod pages;
 
 use boon::{Compiler, Schemas};

@@ -13,7 +13,7 @@ use model::device::{Alignment, DeviceError};
 use model::progress::Control;
 use std::fs::File;
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sys::{ErrorKind, cachestat, file};
 use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
 
@@ -54,6 +54,10 @@ impl FileCopier for RingFiles<'_, '_> {
             _ => {}
         }
         may
+    }
+
+    fn held_back(&mut self, waited: Duration) {
+        self.shared.gauges.held_back_ns.add(waited.as_nanos() as u64);
     }
 
     fn most_piece_bytes(&self) -> u64 {

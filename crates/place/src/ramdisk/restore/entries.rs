@@ -3,13 +3,12 @@
 
 use super::RamdiskRestoreReport;
 use super::target::RestoreTarget;
-use crate::metadata::FileMetadata;
-use crate::ramdisk::EntryFailure;
+use crate::metadata::{FileMetadata, LossTally};
 use crate::ramdisk::catalog::Catalog;
 use crate::ramdisk::content::{BLOCK_BYTES, read_whole};
 use crate::ramdisk::manifest::{Entry, StoredPiece};
 use crate::ramdisk::store::{Store, data_name};
-use crate::{Error, ErrorKind, Result};
+use crate::{EntryFailure, Error, ErrorKind, Result};
 use model::progress::{Progress, ProgressSink};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -40,6 +39,7 @@ pub(super) struct EntryMaker<'r> {
     /// The first path of each inode that has several names.
     linked: HashMap<u64, Vec<u8>>,
     buffer: Vec<u8>,
+    losses: LossTally,
 }
 
 impl<'r> EntryMaker<'r> {
@@ -56,6 +56,7 @@ impl<'r> EntryMaker<'r> {
             data: BTreeMap::new(),
             linked: HashMap::new(),
             buffer: vec![0; BLOCK_BYTES as usize],
+            losses: LossTally::default(),
         }
     }
 
@@ -122,6 +123,7 @@ impl<'r> EntryMaker<'r> {
                 self.fail(path, sys::plain_reason(&error.source));
             }
         }
+        self.report.losses = self.losses.counts();
         Ok(true)
     }
 
@@ -133,11 +135,17 @@ impl<'r> EntryMaker<'r> {
         Ok(())
     }
 
-    fn dress(&self, path: &[u8], entry: &Entry) -> sys::Result<()> {
-        let metadata = metadata_of(entry);
+    fn dress(&mut self, path: &[u8], entry: &Entry) -> sys::Result<()> {
         let directory = open_below(self.top, path)?;
-        metadata.apply(directory.file())?;
-        metadata.seal(directory.file())?;
+        self.give(entry, directory.file())
+    }
+
+    /// Gives a made entry its metadata.
+    fn give(&mut self, entry: &Entry, made: &File) -> sys::Result<()> {
+        let metadata = FileMetadata { stat: entry.stat, extended: entry.extended.clone() };
+        let mut losses = metadata.apply(made)?;
+        losses.extend(metadata.seal(made)?);
+        self.losses.add(&losses);
         Ok(())
     }
 
@@ -162,7 +170,6 @@ impl<'r> EntryMaker<'r> {
             self.here().create_hard_link(name, &from, first_name)?;
             return Ok(None);
         }
-        let metadata = metadata_of(entry);
         let made = match (entry.stat.kind, entry.stat.special(), &entry.link_target) {
             (InodeKind::File, ..) => {
                 let file = self.here().create_new(name, 0o600)?;
@@ -182,12 +189,9 @@ impl<'r> EntryMaker<'r> {
             }
             _ => return Ok(Some("it is of no kind that is known".to_owned())),
         };
-        let losses = metadata.apply(&made)?.len() + metadata.seal(&made)?.len();
+        self.give(entry, &made)?;
         if entry.stat.links > 1 {
             self.linked.insert(entry.stat.inode, path.to_vec());
-        }
-        if losses > 0 {
-            self.fail(path, "it is there without some of its metadata".to_owned());
         }
         Ok(None)
     }
@@ -268,10 +272,6 @@ impl Drop for EntryMaker<'_> {
             let _ = file::advise(data, 0, 0, CacheAdvice::DontNeed);
         }
     }
-}
-
-fn metadata_of(entry: &Entry) -> FileMetadata {
-    FileMetadata { stat: entry.stat, extended: entry.extended.clone() }
 }
 
 /// What is left of a path at or below `top`.
