@@ -274,7 +274,7 @@ fn beside_watch<T>(
         return work();
     }
     let root = Root::system();
-    let disks = queue::disks_of(&root, plan);
+    let disks = disks::disks_of(&root, plan);
     std::thread::scope(|scope| {
         scope.spawn(|| yielding::watch(shared, &root, &disks));
         let _over = shared.yielding.over_on_drop();

@@ -9,17 +9,15 @@
 //! Containers with a network of their own have a sysfs of their own: their copies are not seen. A
 //! virtual disk says that it rotates whatever it is on, so that is not believed.
 
+use super::disks;
 use super::plan::CopyPlan;
 use super::{ASK_EVERY, CopyRequest, tree};
 use crate::Result;
-use machine::block::{self, Disk};
-use machine::reach::Reach;
-use machine::{Root, mounts};
+use machine::Root;
+use machine::block::Disk;
 use model::progress::Control;
 use std::fs::File;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use sys::directory::Directory;
 use sys::file_stat::FileStat;
 use sys::lock::{self, LockMode};
 
@@ -31,8 +29,6 @@ const LEAST_ENTRY_BYTES: u64 = 4096;
 const TRY_EVERY: Duration = Duration::from_millis(50);
 /// Who holds a lock is looked up this often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Loop devices over files on loop devices are followed this far.
-const MAX_LOOPS: usize = 4;
 /// Ticks a second of process times in /proc, on every architecture.
 const USER_HZ: f64 = 100.0;
 /// Disks of hosts that do not say what they are.
@@ -76,7 +72,7 @@ pub fn take_turn(
     waiting: &mut dyn FnMut(Option<&TurnHolder>) -> Control,
 ) -> Result<Option<DiskTurn>> {
     let started = Instant::now();
-    let mut disks = disks_of(root, plan);
+    let mut disks = disks::disks_of(root, plan);
     disks.retain(is_for_one);
     let (locks, unlocked) = lock_files(root, &disks);
     if locks.is_empty() || is_small(request, plan, waiting)? {
@@ -143,63 +139,10 @@ fn is_small(
     Ok(sum <= NEVER_WAITS_BYTES && !is_stopped)
 }
 
-/// The disks of a copy, in the order of their numbers.
-pub(super) fn disks_of(root: &Root, plan: &CopyPlan) -> Vec<Disk> {
-    let mut found = Vec::new();
-    let target = FileStat::of(plan.into.file()).ok();
-    let targets = target.map(|stat| (stat.device, &plan.into));
-    let sources = plan.items.iter().map(|item| (item.stat.device, &item.parent));
-    for (device, directory) in targets.into_iter().chain(sources) {
-        found.extend(disks_below(root, device, directory));
-    }
-    found.sort_by_key(|disk: &Disk| (disk.major, disk.minor));
-    found.dedup_by_key(|disk| (disk.major, disk.minor));
-    found
-}
-
 /// Whether copies at the same time make each other slow on it.
 fn is_for_one(disk: &Disk) -> bool {
     let is_virtual = disk.transport.as_deref().is_some_and(|bus| VIRTUAL.contains(&bus));
     !is_virtual && (disk.rotational == Some(true) || disk.removable == Some(true))
-}
-
-/// The disks that hold a file system, below partitions, stacks and loop devices.
-fn disks_below(root: &Root, device: u64, directory: &Directory) -> Vec<Disk> {
-    let (major, minor) = sys::block::device_numbers(device);
-    let disk = block::of_device(root, major, minor).or_else(|| disk_of_mount(root, directory));
-    disk.map(|disk| below_loops(root, &disk, MAX_LOOPS)).unwrap_or_default()
-}
-
-/// Of btrfs and others whose files have a number of no disk; of several disks the one that is
-/// named in the mount table.
-fn disk_of_mount(root: &Root, directory: &Directory) -> Option<Disk> {
-    let mounts = mounts::read(root);
-    let path = directory.path().canonicalize().ok()?;
-    let source = &mounts::behind(&mounts, &path)?.source;
-    source.starts_with("/dev/").then(|| block::by_name(root, source)).flatten()
-}
-
-fn below_loops(root: &Root, disk: &Disk, loops_left: usize) -> Vec<Disk> {
-    let mut found = Vec::new();
-    for leaf in block::physical(root, disk) {
-        let backing = leaf.backing_file.as_deref().filter(|_| loops_left > 0);
-        let below = backing.and_then(|path| disk_of_file(root, Path::new(path)));
-        match below {
-            // A loop device says of itself what its file's disk says.
-            Some(disk) => found.extend(below_loops(root, &disk, loops_left - 1)),
-            None => found.push(leaf),
-        }
-    }
-    found
-}
-
-fn disk_of_file(root: &Root, path: &Path) -> Option<Disk> {
-    if !Reach::new(root).is_safe(path) {
-        return None;
-    }
-    let about = std::fs::metadata(path).ok()?;
-    let (major, minor) = sys::block::device_numbers(std::os::unix::fs::MetadataExt::dev(&about));
-    block::of_device(root, major, minor)
 }
 
 /// The files whose locks stand for the disks, and why some are not to be had.
