@@ -114,9 +114,11 @@ fn percents(mut output: impl Read, started: Instant) -> Vec<(f64, f64)> {
     all
 }
 
-/// The last percentage of a text: `12 % of 600 MB`, `12%`.
+/// The last percentage of a text: `12 % of 600 MB`, `12%`. Below that of the bytes on the device
+/// Terrace shows another one, of the cause.
 fn last_percent(text: &str) -> Option<f64> {
-    let before = text[..text.rfind('%')?].trim_end();
+    let shown = text.rfind(" on the device").map_or(text, |end| &text[..end]);
+    let before = shown[..shown.rfind('%')?].trim_end();
     let start = before.rfind(|character: char| !character.is_ascii_digit()).map_or(0, |at| at + 1);
     before.get(start..)?.parse().ok()
 }
@@ -141,6 +143,8 @@ mod tests {
     #[test]
     fn the_last_percentage_is_found_in_either_form() {
         assert_eq!(last_percent("\rterrace copy: 12 % of 600 MB on the device"), Some(12.0));
+        let panel = "81 % of 600 MB on the device\r\nread-bound: 90 % of its best seconds";
+        assert_eq!(last_percent(panel), Some(81.0));
         assert_eq!(last_percent("  32,768   0%  1.0kB/s\r  600,000 100%  9"), Some(100.0));
         assert_eq!(last_percent("nothing"), None);
     }
