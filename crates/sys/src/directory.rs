@@ -105,6 +105,11 @@ impl Directory {
         Ok(Self { file: file.into(), path: end.path, exposure: end.exposure })
     }
 
+    /// A directory that was opened otherwise; `path` is for messages.
+    pub(crate) fn of_open(file: File, path: PathBuf) -> Self {
+        Self { file, path, exposure: None }
+    }
+
     fn private(end: End) -> Result<Self> {
         let directory = Self::from_end(end)?;
         match directory.fault()? {
