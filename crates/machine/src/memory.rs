@@ -61,6 +61,44 @@ pub struct Usable {
     pub bound_by: String,
 }
 
+/// The memory that work of ours may take so that others do not feel it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Takeable {
+    /// How much.
+    pub bytes: Bytes,
+    /// What bounds it: "machine", or the path of the cgroup.
+    pub bound_by: String,
+    /// What programs can take on this machine without swapping.
+    pub available: Bytes,
+    /// How much of that is left to others.
+    pub floor: Bytes,
+}
+
+/// A 16th of all memory is left to others: programs allocate meanwhile, and part of what the kernel
+/// calls available must be reclaimed first.
+const FLOOR_PART: u64 = 16;
+/// The least that is left to others.
+const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
+
+/// What work of ours leaves to others of `total` memory.
+#[must_use]
+pub fn left_to_others(total: Option<Bytes>) -> Bytes {
+    total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART).max(SMALLEST_FLOOR))
+}
+
+/// How much memory may be taken: what is available less the floor that is left to others, and no
+/// more than the own control group and those above have left; `None` if the kernel does not say.
+#[must_use]
+pub fn takeable(root: &Root) -> Option<Takeable> {
+    let memory = read(root);
+    let (available, floor) = (memory.available?, left_to_others(memory.total));
+    let of_machine = Bytes(available.0.saturating_sub(floor.0));
+    let machine = Usable { bytes: of_machine, bound_by: "machine".to_owned() };
+    let Usable { bytes, bound_by } =
+        std::iter::once(machine).chain(group_rooms(root)).min_by_key(|usable| usable.bytes)?;
+    Some(Takeable { bytes, bound_by, available, floor })
+}
+
 /// What /proc/meminfo and the settings of huge pages say.
 #[must_use]
 pub fn read(root: &Root) -> Memory {
@@ -126,11 +164,14 @@ const BALLOON: &str = "0x0005";
 pub fn usable(root: &Root) -> Option<Usable> {
     let machine =
         read(root).available.map(|bytes| Usable { bytes, bound_by: "machine".to_owned() });
-    let groups = cgroup::memory_limits(root)
-        .into_iter()
-        .filter_map(|limit| Some(Usable { bytes: limit.room()?, bound_by: limit.path }));
     // The machine first: of equal bounds the wider is named.
-    machine.into_iter().chain(groups).min_by_key(|usable| usable.bytes)
+    machine.into_iter().chain(group_rooms(root)).min_by_key(|usable| usable.bytes)
+}
+
+/// What each limited group above this process has left.
+fn group_rooms(root: &Root) -> impl Iterator<Item = Usable> {
+    let limits = cgroup::memory_limits(root).into_iter();
+    limits.filter_map(|limit| Some(Usable { bytes: limit.room()?, bound_by: limit.path }))
 }
 
 /// The memory and swap together that this process may still take; `None` if the kernel does

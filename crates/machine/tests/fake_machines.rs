@@ -44,6 +44,23 @@ fn a_limit_below_the_machines_memory_bounds_it() {
         FakeRoot::small_vm().file("/sys/fs/cgroup/memory/app/memory.limit_in_bytes", "104857600\n");
     let usable = memory::usable(&Root::at(tree.path())).unwrap();
     assert_eq!((usable.bytes, usable.bound_by.as_str()), (Bytes(104_857_600 - 4_091_904), "/app"));
+    let takeable = memory::takeable(&Root::at(tree.path())).unwrap();
+    assert_eq!((takeable.bytes, takeable.bound_by), (usable.bytes, usable.bound_by));
+}
+
+/// One floor for all work: of a large machine a 16th is left to others, of any 64 MiB.
+#[test]
+fn what_may_be_taken_is_what_is_available_less_the_floor() {
+    let tree = FakeRoot::small_vm();
+    let takeable = memory::takeable(&Root::at(tree.path())).unwrap();
+    assert_eq!(takeable.available, Bytes(24_362_004 * 1024));
+    assert_eq!(takeable.floor, Bytes(24_684_092 * 1024 / 16));
+    assert_eq!(takeable.bytes, Bytes(takeable.available.0 - takeable.floor.0));
+    assert_eq!(takeable.bound_by, "machine");
+    let small = FakeRoot::bare().file("/proc/meminfo", "MemTotal: 90000 kB\nMemAvailable: 9 kB\n");
+    let none = memory::takeable(&Root::at(small.path())).unwrap();
+    assert_eq!((none.bytes, none.floor), (Bytes(0), Bytes(64 << 20)));
+    assert_eq!(memory::takeable(&Root::at(FakeRoot::bare().path())), None);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use model::Bytes;
 
 /// Makes this process the first that the kernel kills when memory is short.
 ///
@@ -13,12 +12,6 @@ pub(crate) fn become_expendable(root: &Root) -> Result<()> {
     let score = root.path("/proc/self/oom_score_adj");
     std::fs::write(&score, "1000")
         .map_err(|error| Error::caused(ErrorKind::Failed, "write", error).at(&score))
-}
-
-/// What is left to others of `total` memory: a twentieth, and 64 MiB at least, so that what they
-/// take meanwhile does not bring the out-of-memory killer.
-pub(crate) fn left_to_others(total: Option<Bytes>) -> Bytes {
-    Bytes(total.map_or(0, |total| total.0 / 20).max(64 << 20))
 }
 
 /// Turns an error of a helper's interface into one of `operation`, which names the purpose.

@@ -16,7 +16,7 @@ pub use groups::{GROUP_MARGIN, WatchedGroup};
 
 use crate::{Error, ErrorKind, Result};
 use groups::GroupLimits;
-use machine::{ProcFile, Root};
+use machine::{ProcFile, Root, memory};
 use model::Bytes;
 use pressure::MemoryPressure;
 pub(crate) use processors::ProcessorShare;
@@ -29,11 +29,6 @@ const READ_INTERVAL: Duration = Duration::from_millis(20);
 /// A pause is slept in parts, so that a reason to stop is seen this soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
-/// By default a 16th of all memory is left to others: programs allocate meanwhile, and part of what
-/// the kernel calls available must be reclaimed first.
-const FLOOR_PART: u64 = 16;
-/// The floor if the size of memory is unknown.
-const SMALLEST_FLOOR: Bytes = Bytes(64 << 20);
 /// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
 /// swap.
 const PRESSURE_PERMILLE: u32 = 100;
@@ -58,9 +53,8 @@ impl Limits {
     /// end the work, and neither time nor bytes are limited.
     #[must_use]
     pub fn usual(root: &Root) -> Self {
-        let total = machine::memory::total(root);
         Self {
-            floor: total.map_or(SMALLEST_FLOOR, |total| Bytes(total.0 / FLOOR_PART)),
+            floor: memory::left_to_others(memory::total(root)),
             pressure_permille: PRESSURE_PERMILLE,
             time: None,
             bytes: None,
@@ -236,6 +230,13 @@ impl Allowance {
         self.end_if(stop)
     }
 
+    /// Like [`Allowance::check_unblocked`] without regard to pressure: for work that others wait
+    /// for, which may itself make the kernel reclaim memory.
+    pub fn check_floor(&mut self, moved: Bytes) -> Option<StopReason> {
+        let stop = self.check_counters(moved);
+        self.end_if(stop)
+    }
+
     /// Gives the thread its priority back. What follows a stop is short: it counts what was moved.
     pub fn end(&mut self) {
         self.priority = None;
@@ -313,5 +314,5 @@ impl Allowance {
 }
 
 fn read_available(meminfo: &mut ProcFile) -> Option<Bytes> {
-    machine::memory::parse_available(meminfo.text()?)
+    memory::parse_available(meminfo.text()?)
 }

@@ -5,7 +5,6 @@
 //! out, but always leaves the floor to others.
 
 use super::worker::WriteOrder;
-use crate::helper::left_to_others;
 use crate::pressure::PageContent;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, cgroup, kernel, memory};
@@ -195,7 +194,7 @@ impl Room {
         let left = limits.filter_map(|limit| Some((limit.path.clone(), limit.room()?)));
         Ok(Self {
             available: available.0,
-            floor: left_to_others(Some(total)).0,
+            floor: memory::left_to_others(Some(total)).0,
             group: left.min_by_key(|(_, left)| left.0),
         })
     }
