@@ -16,6 +16,7 @@ mod content;
 mod identity;
 mod manifest;
 mod pack;
+pub mod record;
 mod restore;
 mod save;
 mod store;

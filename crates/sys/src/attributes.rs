@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use rustix::fs::{AtFlags, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,7 +21,7 @@ const MOST_BYTES: usize = 64 << 10;
 pub type ExtendedAttribute = (OsString, Vec<u8>);
 
 /// A time of a file: seconds since 1970 and nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileTime {
     /// Seconds, negative before 1970.
     pub seconds: i64,

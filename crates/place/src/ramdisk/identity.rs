@@ -6,6 +6,7 @@
 
 use super::manifest::{escape, parse_time, time_text, unescape};
 use machine::Root;
+use serde::{Deserialize, Serialize};
 use sys::attributes::FileTime;
 use sys::file_stat::FileStat;
 
@@ -13,7 +14,7 @@ use sys::file_stat::FileStat;
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A directory of one mounted file system of one boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryIdentity {
     boot: String,
     device: u64,
@@ -25,6 +26,11 @@ impl DirectoryIdentity {
     pub(super) fn new(root: &Root, stat: &FileStat) -> Self {
         let boot = root.read(BOOT).unwrap_or_default().trim().to_owned();
         Self { boot, device: stat.device, inode: stat.inode, made: stat.created }
+    }
+
+    /// Whether the time when it was made is known: then no other directory has the same numbers.
+    pub(super) fn is_dated(&self) -> bool {
+        self.made.is_some()
     }
 
     pub(super) fn to_fields(&self) -> String {
