@@ -63,10 +63,9 @@ impl FileMetadata {
     /// `Device` and the like: where the target fails, not where it cannot hold something.
     pub fn apply(&self, target: &File) -> Result<Vec<MetadataLoss>> {
         let mut losses = Vec::new();
-        self.apply_owner(target, &mut losses)?;
-        self.apply_extended(target, &mut losses)?;
-        if self.stat.kind != InodeKind::Link {
-            self.apply_mode(target, &mut losses)?;
+        let mode_reason = self.apply_access(target, &mut losses)?;
+        if let Some(reason) = mode_reason {
+            losses.extend(self.mode_loss(&FileStat::of(target)?, reason));
         }
         Ok(losses)
     }
@@ -77,12 +76,62 @@ impl FileMetadata {
     /// # Errors
     /// As [`FileMetadata::apply`].
     pub fn seal(&self, target: &File) -> Result<Vec<MetadataLoss>> {
-        let (accessed, modified) = (self.stat.accessed, self.stat.modified);
-        let refused = match attributes::set_times(target, accessed, modified) {
-            Ok(()) => LossReason::Rounded,
+        let refused = self.set_times(target)?;
+        Ok(self.time_losses(&FileStat::of(target)?, refused))
+    }
+
+    /// [`FileMetadata::apply`] and [`FileMetadata::seal`] with fewer calls, for what need not be
+    /// durable in between.
+    ///
+    /// # Errors
+    /// As [`FileMetadata::apply`].
+    pub fn apply_and_seal(&self, target: &File) -> Result<Vec<MetadataLoss>> {
+        let mut losses = Vec::new();
+        let mode_reason = self.apply_access(target, &mut losses)?;
+        let refused = self.set_times(target)?;
+        let held = FileStat::of(target)?;
+        losses.extend(mode_reason.and_then(|reason| self.mode_loss(&held, reason)));
+        losses.extend(self.time_losses(&held, refused));
+        Ok(losses)
+    }
+
+    /// Owner, extended attributes and mode. Returns why the mode may be another one afterwards;
+    /// `None` for a link, which has none.
+    fn apply_access(
+        &self,
+        target: &File,
+        losses: &mut Vec<MetadataLoss>,
+    ) -> Result<Option<LossReason>> {
+        self.apply_owner(target, losses)?;
+        self.apply_extended(target, losses)?;
+        if self.stat.kind == InodeKind::Link {
+            return Ok(None);
+        }
+        let has_owner = !losses.iter().any(MetadataLoss::is_of_owner);
+        let wanted = self.stat.mode;
+        let permitted = if has_owner { wanted } else { wanted & !SET_ID };
+        Ok(Some(match attributes::set_mode(target, permitted) {
+            Ok(()) if permitted != wanted => LossReason::WithoutOwner,
+            Ok(()) => LossReason::NotHeld,
             Err(error) => reason_of(error)?,
-        };
-        let now = FileStat::of(target)?;
+        }))
+    }
+
+    fn mode_loss(&self, now: &FileStat, reason: LossReason) -> Option<MetadataLoss> {
+        let (wanted, held) = (self.stat.mode, now.mode);
+        (held != wanted).then_some(MetadataLoss::Mode { wanted, held, reason })
+    }
+
+    /// Sets the times. Returns why they may be others afterwards.
+    fn set_times(&self, target: &File) -> Result<LossReason> {
+        match attributes::set_times(target, self.stat.accessed, self.stat.modified) {
+            Ok(()) => Ok(LossReason::Rounded),
+            Err(error) => reason_of(error),
+        }
+    }
+
+    fn time_losses(&self, now: &FileStat, refused: LossReason) -> Vec<MetadataLoss> {
+        let (accessed, modified) = (self.stat.accessed, self.stat.modified);
         let reason = |wanted, held| if held == wanted { None } else { Some(refused) };
         let accessed_loss = reason(accessed, now.accessed).map(|reason| MetadataLoss::Accessed {
             wanted: accessed,
@@ -94,7 +143,7 @@ impl FileMetadata {
             held: now.modified,
             reason,
         });
-        Ok(accessed_loss.into_iter().chain(modified_loss).collect())
+        accessed_loss.into_iter().chain(modified_loss).collect()
     }
 
     fn apply_owner(&self, target: &File, losses: &mut Vec<MetadataLoss>) -> Result<()> {
@@ -140,22 +189,6 @@ impl FileMetadata {
             if !is_there {
                 losses.push(attribute_loss(name.clone(), reason));
             }
-        }
-        Ok(())
-    }
-
-    fn apply_mode(&self, target: &File, losses: &mut Vec<MetadataLoss>) -> Result<()> {
-        let has_owner = !losses.iter().any(MetadataLoss::is_of_owner);
-        let wanted = self.stat.mode;
-        let permitted = if has_owner { wanted } else { wanted & !SET_ID };
-        let reason = match attributes::set_mode(target, permitted) {
-            Ok(()) if permitted != wanted => LossReason::WithoutOwner,
-            Ok(()) => LossReason::NotHeld,
-            Err(error) => reason_of(error)?,
-        };
-        let held = FileStat::of(target)?.mode;
-        if held != wanted {
-            losses.push(MetadataLoss::Mode { wanted, held, reason });
         }
         Ok(())
     }

@@ -13,6 +13,7 @@
 
 mod catalog;
 mod content;
+mod current;
 mod identity;
 mod manifest;
 mod pack;

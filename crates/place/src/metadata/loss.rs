@@ -125,6 +125,13 @@ impl LossTally {
         }
     }
 
+    /// Adds what another one counted.
+    pub(crate) fn add_all(&mut self, other: Self) {
+        for (loss, entries) in other.0 {
+            *self.0.entry(loss).or_default() += entries;
+        }
+    }
+
     pub(crate) fn counts(&self) -> Vec<LossCount> {
         let count = |((kind, reason), entries): (&(LossKind, String), &u64)| LossCount {
             what: kind.name().to_owned(),

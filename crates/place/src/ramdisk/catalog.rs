@@ -5,6 +5,7 @@
 //! for, and a change is a line at the end.
 
 use super::manifest::{Entry, EntryHead, Line, escape, head_of, path_of};
+use memchr::memchr;
 use std::collections::HashMap;
 use sys::file_stat::InodeKind;
 use xxhash_rust::xxh3::xxh3_64;
@@ -162,7 +163,7 @@ impl Catalog {
 
     fn line_at(&self, place: usize) -> &[u8] {
         let rest = &self.lines[place..];
-        let end = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1);
+        let end = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
         &rest[..end]
     }
 

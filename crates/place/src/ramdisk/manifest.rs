@@ -13,6 +13,7 @@ pub(super) use entry::{Entry, EntryHead, StoredPiece, parse_time, time_text};
 pub(super) use text::{escape, unescape};
 
 use super::identity::DirectoryIdentity;
+use memchr::{memchr, memchr_iter, memchr2};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use sys::attributes::FileTime;
@@ -114,8 +115,10 @@ impl Manifest {
             return None;
         }
         // The rest of a line is understood when its entry is asked for.
-        for line in rest.split_inclusive(|byte| *byte == b'\n') {
-            path_of(line)?;
+        let mut start = 0;
+        for end in memchr_iter(b'\n', rest) {
+            path_of(&rest[start..=end])?;
+            start = end + 1;
         }
         let header_bytes = bytes - rest.len();
         text.drain(..header_bytes);
@@ -125,7 +128,7 @@ impl Manifest {
 
 /// Appends the last line. Public for fuzzing, which would never guess a hash.
 pub fn seal(text: &mut Vec<u8>) {
-    let lines = text.iter().filter(|byte| **byte == b'\n').count();
+    let lines = memchr_iter(b'\n', text).count();
     let end = format!("end\t{lines}\t{:016x}\n", xxh3_64(text));
     text.extend_from_slice(end.as_bytes());
 }
@@ -171,7 +174,7 @@ pub(super) fn head_of(line: &[u8]) -> Option<EntryHead> {
 pub(super) fn path_of(line: &[u8]) -> Option<(bool, &[u8])> {
     let is_there = line.starts_with(b"+\t");
     let rest = line.strip_prefix(if is_there { b"+\t" } else { b"-\t" })?;
-    let end = rest.iter().position(|byte| matches!(byte, b'\t' | b'\n')).unwrap_or(rest.len());
+    let end = memchr2(b'\t', b'\n', rest).unwrap_or(rest.len());
     Some((is_there, &rest[..end]))
 }
 
@@ -185,14 +188,14 @@ fn whole(text: &[u8]) -> Result<&[u8], String> {
     let &["end", lines, hash] = fields.as_slice() else {
         return Err(cut());
     };
-    let counted = text[..start].iter().filter(|byte| **byte == b'\n').count();
+    let counted = memchr_iter(b'\n', &text[..start]).count();
     let is_right = lines.parse() == Ok(counted)
         && u64::from_str_radix(hash, 16) == Ok(xxh3_64(&text[..start]));
     if is_right { Ok(&text[..start]) } else { Err("its hash is wrong: it is damaged".to_owned()) }
 }
 
 fn next_line<'t>(rest: &mut &'t [u8]) -> Option<&'t str> {
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
+    let end = memchr(b'\n', rest)?;
     let line = std::str::from_utf8(&rest[..end]).ok()?;
     *rest = &rest[end + 1..];
     Some(line)

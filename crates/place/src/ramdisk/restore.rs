@@ -10,13 +10,15 @@
 //! The target must not exist or be empty: nothing is ever replaced.
 
 mod entries;
+mod entry_maker;
+mod pieces;
 mod target;
 
 use super::identity::DirectoryIdentity;
 use super::store::{Generation, Loaded, Store};
 use crate::metadata::LossCount;
 use crate::{EntryFailure, Error, ErrorKind, Result};
-use entries::EntryMaker;
+use entries::make_entries;
 use machine::Root;
 use model::progress::ProgressSink;
 use serde::Serialize;
@@ -93,7 +95,7 @@ pub fn restore(
     };
     let target = RestoreTarget::prepare(&request.target)?;
     let below = request.below.as_deref();
-    let made = EntryMaker::new(&store, &target, &mut report).make(&catalog, below, progress);
+    let made = make_entries(&store, &target, &catalog, below, &mut report, progress);
     if !matches!(made, Ok(true)) {
         target.give_up()?;
         report.seconds = started.elapsed().as_secs_f64();

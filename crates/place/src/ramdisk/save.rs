@@ -10,13 +10,15 @@
 //! unsettled: the next save compares its content.
 
 mod entry_saver;
+mod walk_ahead;
 
 use super::catalog::Catalog;
+use super::current::{CurrentDirectory, split};
 use super::identity::DirectoryIdentity;
 use super::manifest::{Entry, Line, Manifest};
 use super::pack::Pack;
 use super::store::{Loaded, MOST_CHANGES, Store};
-use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
+use crate::tree::TreeEntry;
 use crate::{EntryFailure, Error, ErrorKind, Result};
 use entry_saver::{EntrySaver, Saved};
 use machine::Root;
@@ -27,11 +29,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sys::attributes::FileTime;
 use sys::directory::Directory;
 use sys::file;
 use sys::file_stat::{FileStat, InodeKind};
+use walk_ahead::{WalkAhead, WalkedEntry};
 
 /// Failures that are named; the others are counted.
 const MOST_NAMED: usize = 1000;
@@ -91,9 +95,17 @@ pub struct SaveReport {
     pub notes: Vec<String>,
 }
 
+/// The directory that is saved, when the save began.
+struct SavedTop<'r> {
+    root: &'r Root,
+    source: Directory,
+    stat: FileStat,
+    began: FileTime,
+    mapped: SharedMappings,
+}
+
 /// A save under way.
 struct Save<'s> {
-    root: &'s Root,
     store: &'s Store,
     catalog: Catalog,
     /// Bytes that the new generation names of each data file.
@@ -124,13 +136,34 @@ pub fn save(
     let stat = FileStat::of(source.file())?;
     let in_ram = refuse_own_store(&source, &stat, &request.store)?;
     let store = Store::open_or_create(&request.store)?;
-    let identity = DirectoryIdentity::new(root, &stat);
-    let newest = store.generations()?.last().copied();
-    store.sweep(newest.map_or(0, |newest| newest.number))?;
     let mut report = SaveReport::default();
     if in_ram {
         report.notes.push("the store is in memory: it does not survive a reboot".to_owned());
     }
+    // Before the first entry is examined: see `EntrySaver`.
+    let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
+    let top = SavedTop { root, source, stat, began: now(), mapped };
+    let mut report = thread::scope(|scope| {
+        // It walks while the newest generation is read.
+        let walk = WalkAhead::start(scope, top.source.reopen()?)?;
+        save_walked(&top, &store, request, report, walk, progress)
+    })?;
+    report.seconds = started.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// Compares what a walk meets with the newest generation, and makes the next.
+fn save_walked(
+    top: &SavedTop<'_>,
+    store: &Store,
+    request: &SaveRequest,
+    mut report: SaveReport,
+    walk: WalkAhead,
+    progress: &mut ProgressSink<'_>,
+) -> Result<SaveReport> {
+    let identity = DirectoryIdentity::new(top.root, &top.stat);
+    let newest = store.generations()?.last().copied();
+    store.sweep(newest.map_or(0, |newest| newest.number))?;
     let loaded = newest.and_then(|newest| match store.load(newest) {
         Ok(loaded) => Some(loaded),
         Err(error) => {
@@ -145,17 +178,16 @@ pub fn save(
     }
     let number = newest.map_or(0, |newest| newest.number) + 1;
     let base = loaded.as_ref().map(|loaded| (loaded.manifest.generation, loaded.manifests));
-    let mut save = Save::new(root, &store, loaded, report)?;
+    let mut save = Save::new(store, loaded, report)?;
     let mut pack = Pack::new(store.directory(), number);
-    let is_complete = save.walk(source, &stat, is_same, &mut pack, progress)?;
-    if !is_complete {
-        save.report.seconds = started.elapsed().as_secs_f64();
-        return Ok(save.report);
+    save.report.is_complete = save.take_all(top, walk, is_same, &mut pack, progress)?;
+    if save.report.is_complete {
+        save.finish(number, base, identity, pack)?;
+        // Without a new generation no older one has become superfluous, but by a smaller `keep`.
+        if save.report.is_new || store.generations()?.len() > request.keep {
+            store.retain(request.keep)?;
+        }
     }
-    save.report.is_complete = true;
-    save.finish(number, base, identity, pack)?;
-    store.retain(request.keep)?;
-    save.report.seconds = started.elapsed().as_secs_f64();
     Ok(save.report)
 }
 
@@ -189,17 +221,11 @@ fn not_the_same(source: &Path) -> Error {
 }
 
 impl<'s> Save<'s> {
-    fn new(
-        root: &'s Root,
-        store: &'s Store,
-        loaded: Option<Loaded>,
-        report: SaveReport,
-    ) -> Result<Self> {
+    fn new(store: &'s Store, loaded: Option<Loaded>, report: SaveReport) -> Result<Self> {
         let (catalog, data) =
             loaded.map_or_else(Default::default, |loaded| (loaded.catalog, loaded.manifest.data));
         let unwanted = unwanted(&data, &store.data_files()?);
         Ok(Self {
-            root,
             store,
             catalog,
             data,
@@ -212,35 +238,36 @@ impl<'s> Save<'s> {
         })
     }
 
-    /// Looks at all of the directory; whether it was not interrupted.
-    fn walk(
+    /// Takes over all that a walk meets; whether it was not interrupted.
+    fn take_all(
         &mut self,
-        source: Directory,
-        top: &FileStat,
+        top: &SavedTop<'_>,
+        mut walk: WalkAhead,
         is_same: bool,
         pack: &mut Pack<'_>,
         progress: &mut ProgressSink<'_>,
     ) -> Result<bool> {
-        let device = sys::block::device_numbers(top.device);
-        let before = maps::shared(self.root, device);
-        self.report.unseen_processes = before.unseen_processes;
-        let top_path = source.path().to_owned();
-        let began = now();
-        let mut saver = EntrySaver::new(began, &before);
-        let mut done = 0;
-        let saved = saver.directory(&source, Vec::new(), top);
+        self.report.unseen_processes = top.mapped.unseen_processes;
+        let mut saver = EntrySaver::new(top.began, &top.mapped);
+        let saved = saver.directory(&top.source, Vec::new(), &top.stat);
         self.take(saved, is_same, pack)?;
-        let limits = WalkLimits { one_file_system: true, reach: None };
-        let mut walk = TreeWalk::below(source, limits)?;
-        while let Some(event) = walk.next() {
-            match event {
-                WalkEvent::Entry(entry) => {
-                    let path = below(&top_path, &entry.path());
-                    if !(is_same && self.is_unchanged(&path, entry.stat)) {
+        let mut parent = CurrentDirectory::new(top.source.reopen()?);
+        let mut done = 0;
+        while let Some(walked) = walk.next()? {
+            match walked {
+                WalkedEntry::Found(path, stat) => {
+                    if !(is_same && self.is_unchanged(&path, &stat)) {
                         let old = self.catalog.entry(&path);
-                        let known = self.known_content(old.as_ref(), entry.stat, is_same);
+                        let known = self.known_content(old.as_ref(), &stat, is_same);
                         let pieces = known.map_or_else(Vec::new, |known| known.pieces);
-                        let saved = saver.save(&entry, path, &pieces, &self.unwanted, pack);
+                        let (parent_path, name) = split(&path);
+                        let saved = match parent.enter(parent_path) {
+                            Ok(directory) => {
+                                let entry = TreeEntry { directory, name, stat: &stat };
+                                saver.save(&entry, path.clone(), &pieces, &self.unwanted, pack)
+                            }
+                            Err(error) => entry_saver::failed(path, error),
+                        };
                         self.take_with(saved, old, pack)?;
                     }
                     done += 1;
@@ -250,22 +277,20 @@ impl<'s> Save<'s> {
                         return Ok(false);
                     }
                 }
-                WalkEvent::OtherFileSystem(entry) => {
-                    let path = below(&top_path, &entry.path());
+                WalkedEntry::OtherFileSystem(path) => {
                     self.fail(&path, "it is on another file system".to_owned());
                 }
-                WalkEvent::Refused(path, error) => {
-                    let path = below(&top_path, &path);
+                WalkedEntry::Refused(path, error) => {
                     if error.kind != sys::ErrorKind::NotFound {
                         self.fail(&path, sys::plain_reason(&error.source));
                         self.unread.push(path);
                     }
                 }
-                WalkEvent::Enter(_) | WalkEvent::Leave(_) => {}
             }
         }
         self.report.read_bytes = saver.read_bytes();
-        self.unsettle(&maps::shared(self.root, device), &before);
+        let device = sys::block::device_numbers(top.stat.device);
+        self.unsettle(&maps::shared(top.root, device), &top.mapped);
         Ok(true)
     }
 
@@ -497,11 +522,6 @@ fn unwanted(live: &BTreeMap<u64, u64>, files: &BTreeMap<u64, u64>) -> BTreeSet<u
         unwanted.extend(smallest.map(|(_, number)| *number));
     }
     unwanted
-}
-
-/// The path below the top.
-fn below(top: &Path, path: &Path) -> Vec<u8> {
-    path.strip_prefix(top).unwrap_or(path).as_os_str().as_bytes().to_vec()
 }
 
 /// Now, by the clock that files have their times from.

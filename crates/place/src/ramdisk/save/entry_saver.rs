@@ -176,7 +176,8 @@ fn nanoseconds(time: FileTime) -> i128 {
     i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanoseconds)
 }
 
-fn failed(path: Vec<u8>, error: Error) -> Saved {
+/// What became of an entry that cannot be read.
+pub(super) fn failed(path: Vec<u8>, error: Error) -> Saved {
     if error.kind == ErrorKind::NotFound {
         return Saved::Gone;
     }
