@@ -86,6 +86,11 @@ pub(super) struct VmOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
 
+    /// Each request that reached a disk, one a line: disk, kind, offset, bytes, when it came and how
+    /// long the model takes for it, in microseconds
+    #[arg(long, value_name = "FILE")]
+    pub(super) requests: Option<PathBuf>,
+
     /// Copy a program onto PATH
     #[arg(long = "bin", value_name = "PATH")]
     pub(super) programs: Vec<PathBuf>,
