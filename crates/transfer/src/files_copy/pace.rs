@@ -24,8 +24,11 @@ const LEAST_BUSY_BYTES: u64 = 8 << 20;
 /// The same where a disk has a head, for as long as it seeks and is synced: of 8 MiB between two
 /// disks of 150 MB/s each sync of the target left both idle for a tenth of a second.
 const LEAST_HEAD_BYTES: u64 = 32 << 20;
-/// The rate is that of so much time.
+/// The rate is that of so much time and bytes, or of [`LONGEST_WINDOW`]: in a short window of a slow
+/// stick a piece more or less is half of the rate.
 const WINDOW: Duration = Duration::from_millis(250);
+const WINDOW_BYTES: u64 = 16 << 20;
+const LONGEST_WINDOW: Duration = Duration::from_secs(1);
 /// The longest part of a wait for the allowed rate: a stop is seen this soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 /// What may start at once under a limit of the rate, as time at that rate.
@@ -142,7 +145,8 @@ impl Pace {
         let passed = self.window_start.elapsed();
         // The first MiB tell something at once: a fast target is not kept waiting.
         let is_first = self.rate == 0.0 && self.window_bytes >= LEAST_BYTES;
-        if passed >= WINDOW || is_first {
+        let is_over = passed >= WINDOW && self.window_bytes >= WINDOW_BYTES;
+        if is_over || passed >= LONGEST_WINDOW || is_first {
             self.end_window(passed);
         }
     }
