@@ -6,9 +6,7 @@
 //!    write is rounded up, and the target is cut to its length afterwards.
 //! 3. When all pieces of a file are written it is synced, and the caller gets its handles back.
 //! 4. A failed piece ends its file: nothing more of it is started.
-//! 5. On disks with a head few requests are in flight. On one such disk reads and writes take long
-//!    turns; between two what was read waits in memory, so that neither waits for a seek or a sync of
-//!    the other.
+//! 5. On disks with a head few requests are in flight ([`Heads`]).
 //!
 //! Never more bytes are under way than the target takes in [`LONGEST_QUEUE`]: a stop is quick, and
 //! a slow stick is no queue of seconds for others.
@@ -69,7 +67,9 @@ impl<T: std::fmt::Debug> std::fmt::Debug for FileCopy<T> {
     }
 }
 
-/// Whether source and target are on disks with a head.
+/// Whether source and target are on disks with a head. On one such disk reads and writes take long
+/// turns; between two what was read waits in memory, so that neither waits for a seek or a sync of
+/// the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Heads {
     /// Neither is.

@@ -86,8 +86,9 @@ pub(super) struct VmOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
 
-    /// Each request that reached a disk, one a line: disk, kind, offset, bytes, when it came and how
-    /// long the model takes for it, in microseconds
+    /// Each request that reached a disk: disk, kind, offset, bytes, when it came, modelled time
+    ///
+    /// Both in microseconds, one request a line.
     #[arg(long, value_name = "FILE")]
     pub(super) requests: Option<PathBuf>,
 

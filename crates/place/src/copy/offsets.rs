@@ -29,7 +29,7 @@ pub(super) const GOES_ON_FROM_BYTES: u64 = 256 << 20;
 /// What may be copied again at least, in bytes and time: a sync makes the device write its cache.
 const LEAST_STEP_BYTES: u64 = 64 << 20;
 const LEAST_STEP: Duration = Duration::from_secs(2);
-/// The same where a head goes to the journal and to the record, and back each time: 60 ms were seen.
+/// The same where a head goes to the journal, to the record, and back each time: 60 ms were seen.
 const LEAST_HEAD_STEP: Duration = Duration::from_secs(5);
 /// Offsets are whole pieces of a copy.
 const PIECE_BYTES: u64 = super::large::BUFFER_BYTES as u64;

@@ -24,8 +24,8 @@ const LEAST_BUSY_BYTES: u64 = 8 << 20;
 /// The same where a disk has a head, for as long as it seeks and is synced: of 8 MiB between two
 /// disks of 150 MB/s each sync of the target left both idle for a tenth of a second.
 const LEAST_HEAD_BYTES: u64 = 32 << 20;
-/// The rate is that of so much time and bytes, or of [`LONGEST_WINDOW`]: in a short window of a slow
-/// stick a piece more or less is half of the rate.
+/// The rate is that of so much time and bytes, or of [`LONGEST_WINDOW`]: in a short window of a
+/// slow stick a piece more or less is half of the rate.
 const WINDOW: Duration = Duration::from_millis(250);
 const WINDOW_BYTES: u64 = 16 << 20;
 const LONGEST_WINDOW: Duration = Duration::from_secs(1);

@@ -7,11 +7,9 @@
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
 //! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
-//! - `hdd-across`, `hdd-within`, `hdd-scattered`, `usb-vfat`, `usb-exfat`, `usb-ext4`: modelled disks of a guest, against cp
-//!   and rsync.
+//! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
 //!
-//! The programs take turns. "Durable" is the command and `sync -f` after it; for Terrace, which
-//! ends when all is durable, that call too.
+//! The programs take turns. "Durable" is the command and `sync -f` after it, for Terrace too.
 
 mod background;
 mod beside;
