@@ -208,7 +208,7 @@ impl CopyBench<'_> {
         });
         done.make();
         recording.finish()?;
-        let report = copied?;
+        let report = copied?.report;
         Ok(report.is_complete.then_some(report))
     }
 }

@@ -12,11 +12,13 @@
 //! Copies on one disk take turns ([`take_turn`]). How bytes move is chosen by [`engine`].
 
 mod check;
+mod checksum_log;
 mod disks;
 mod eject;
 pub mod engine;
 mod large;
 mod merge;
+mod mounted_check;
 mod offsets;
 mod outcome;
 mod plan;
@@ -32,6 +34,7 @@ mod yielding;
 
 pub use check::unfit;
 pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
+pub use mounted_check::{MountedCheck, Unverified};
 pub use outcome::{CopyReport, EngineUse};
 pub use plan::{CopyPlan, plan};
 pub use queue::{DiskTurn, NEVER_WAITS_BYTES, TurnHolder, take_turn};
@@ -40,6 +43,7 @@ pub use tree::{CopyCount, count};
 use crate::metadata::FileMetadata;
 use crate::{Error, ErrorKind, Result};
 use check::Fit;
+use checksum_log::ChecksumLog;
 use disks::CopyDisks;
 use engine::Engines;
 use machine::Root;
@@ -97,8 +101,10 @@ pub struct CopyRequest {
     pub existing: Existing,
     /// Other file systems below the sources are left out.
     pub one_file_system: bool,
-    /// The copy is read back past the cache and compared.
+    /// The copy is read back past the cache and compared, before it gets its name.
     pub verify: bool,
+    /// With `verify`: not before, but by the caller, after a new mount ([`eject`]).
+    pub verify_after_mount: bool,
     /// The copy stays in the page cache.
     pub keep_cached: bool,
     /// At most so many bytes a second.
@@ -206,6 +212,15 @@ pub(crate) struct Queues {
     small: mpsc::SyncSender<FileJob>,
 }
 
+/// The end of a copy.
+#[derive(Debug)]
+pub struct CopyEnd {
+    /// What it did.
+    pub report: CopyReport,
+    /// What is still to be read back, after a new mount.
+    pub unverified: Option<Unverified>,
+}
+
 /// Copies what was planned. `ask` is called some times a second: `Stop` ends the copy soon, and the
 /// same plan goes on later.
 ///
@@ -217,7 +232,7 @@ pub fn carry_out(
     plan: CopyPlan,
     gauges: &CopyGauges,
     ask: &mut dyn FnMut() -> Control,
-) -> Result<CopyReport> {
+) -> Result<CopyEnd> {
     let started = Instant::now();
     let found = unfit(request, &plan, ask)?;
     if !found.is_empty() && !request.skip_unfit {
@@ -226,17 +241,21 @@ pub fn carry_out(
     let staging = Staging::open(&plan, request.restart)?;
     let engines = Engines::choose(request, &plan);
     let fit = Fit::of(&plan)?;
-    let disks = CopyDisks::of(&plan);
-    let offsets =
-        OffsetRecords::new(staging.offsets()?, fit.has_inodes()).for_head(disks.target_rotates);
+    let offsets = OffsetRecords::new(staging.offsets()?, fit.has_inodes());
+    let checksums = if request.verify {
+        let device = FileStat::of(plan.into.file())?.device;
+        Some(ChecksumLog::new(staging.tree().path(), device))
+    } else {
+        None
+    };
     let shared = CopyShared {
         request,
         gauges,
         fit,
-        disks,
+        disks: CopyDisks::of(&plan),
         offsets,
         engines,
-        outcome: Outcome::new(staging.is_resumed()),
+        outcome: Outcome::new(staging.is_resumed(), checksums),
         stop: AtomicBool::new(false),
         yielding: Yielding::new(request.background),
         limit: request.limit_rate.map(RateLimit::new),
@@ -263,7 +282,11 @@ pub fn carry_out(
             put::dress_target(&shared, &plan, &metadata)?;
         }
     }
-    Ok(shared.outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges))
+    let outcome = &shared.outcome;
+    let report = outcome.report(started.elapsed(), is_whole, staging_path, &shared.engines, gauges);
+    let log = outcome.take_checksums().filter(|_| is_whole);
+    let unverified = log.map(|log| Unverified::new(log, plan.into.path()));
+    Ok(CopyEnd { report, unverified })
 }
 
 /// Does the work, with `--background` beside a thread that looks whether others use the disks.
@@ -360,7 +383,8 @@ fn finish(
     let waiter = &std::thread::current();
     std::thread::scope(|scope| {
         let finish = || -> Result<Option<FileMetadata>> {
-            if shared.request.verify && !shared.is_stopped() {
+            let verifies_now = shared.request.verify && !shared.request.verify_after_mount;
+            if verifies_now && !shared.is_stopped() {
                 verify::read_back(shared, staging)?;
             }
             put::remove_broken(shared, staging)?;

@@ -73,6 +73,37 @@ fn the_target_is_unmounted_when_the_copy_is_durable() {
     }
 }
 
+/// Read back by a mount of its own after that, with the names that the file system had.
+#[test]
+fn with_verify_it_is_read_back_by_a_new_mount_and_unmounted_for_good() {
+    let source = TempDir::new();
+    make_tree(source.path());
+    fs::write(source.join("tree/below/\u{e4}\u{4e2d}"), vec![7; 70_001]).unwrap();
+    fs::hard_link(source.join("tree/large"), source.join("tree/second")).unwrap();
+    for disk in [ext4(), vfat()].into_iter().flatten() {
+        let into = disk.path().join("sub");
+        fs::create_dir(&into).unwrap();
+        let ran = copy(source.path(), &into, "--verify --eject");
+        let page = one_line(&ran.out);
+        assert_eq!(ran.code, Some(0), "{page} {}", ran.err);
+        assert!(page.contains("read back by a new mount and equal: "), "{page}");
+        assert!(page.contains(&format!("/dev/{} is safe to unplug", disk.device_name())), "{page}");
+        assert!(!is_mounted(disk.path()));
+        // Into what exists.
+        let device = format!("/dev/{}", disk.device_name());
+        assert!(Command::new("mount").arg(&device).arg(disk.path()).status().unwrap().success());
+        let ran = copy(source.path(), &into, "--verify --eject --json");
+        assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let check = &json["result"]["eject"]["verified"];
+        // On FAT both names are files.
+        let files = check["verified_files"].as_u64().unwrap();
+        assert!(check["is_after_mount"] == true && (3..=4).contains(&files), "{json}");
+        assert!(check["reason"].is_null() && check["differing_count"] == 0, "{json}");
+        assert_eq!(json["result"]["done"]["verified_files"], 0, "{json}");
+    }
+}
+
 /// The working directory of the command itself is not in the way.
 #[test]
 fn a_target_below_the_working_directory_is_unmounted() {
@@ -196,9 +227,9 @@ fn after_a_kill_it_is_mounted_as_before_or_unmounted_and_the_copy_whole_or_absen
     };
     assert_eq!(mounts(), 1);
     for round in 0..24u64 {
-        let words =
-            format!("copy {}/tree {} --eject", source.path().display(), disk.path().display());
-        let mut line = command(&words);
+        let verify = if round % 3 == 0 { "--verify" } else { "" };
+        let (from, to) = (source.path().display(), disk.path().display());
+        let mut line = command(&format!("copy {from}/tree {to} --eject {verify}"));
         let mut child = line.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(round * 5));
         if round % 2 == 0 {

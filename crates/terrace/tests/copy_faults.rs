@@ -270,6 +270,28 @@ fn a_disk_that_lies_about_its_size_fails_the_verification() {
     assert_eq!(names(&to), ["small"]);
 }
 
+/// With `--eject` only a new mount shows it: the copy has its names, and is named with them.
+#[test]
+fn a_disk_that_lies_about_its_size_fails_the_verification_by_a_new_mount() {
+    let source = TempDir::new();
+    fs::write(source.join("large"), bytes(9, 112 * MIB)).unwrap();
+    fs::write(source.join("small"), "whole").unwrap();
+    let plan = FaultPlan::new().true_size(108 << 20, Beyond::Dropped);
+    let Some(disk) = disk(160 << 20, plan) else { return };
+    let Some(mount) = mounted(&disk) else { return };
+    let to = mount.path().join("copy");
+    let ran = copy(source.path(), &to, "--verify --eject");
+    assert_eq!(ran.code, Some(1), "{} {}", ran.out, ran.err);
+    let page = one_line(&ran.out);
+    let wrong = format!("not what was copied: {}: what the device", to.join("large").display());
+    assert!(page.contains(&wrong), "{page}");
+    assert!(page.contains("by a new mount and equal: 1 file with 5 B"), "{page}");
+    let line = one_line(&ran.err);
+    assert!(line.contains("1 file on /dev/loop") && line.contains("do not trust"), "{line}");
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!table.contains(&format!(" {} ", mount.path().display())), "{table}");
+}
+
 #[test]
 fn a_full_target_says_so_before_the_first_byte() {
     let source = TempDir::new();

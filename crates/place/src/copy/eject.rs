@@ -6,13 +6,15 @@
 //!    for two seconds: the descriptors of a ring are closed late, and file managers look at what
 //!    was written.
 //! 3. What still holds it is named (`holders`); it stays mounted then, and the copy is there.
-//! 4. "Safe to unplug" is said only after the unmount and a flush, if nothing else of the disk is
+//! 4. With `--verify` the copy is read back then, by a new mount (`mounted_check`).
+//! 5. "Safe to unplug" is said only after the unmount and a flush, if nothing else of the disk is
 //!    in use. A file system that another mount namespace has is in use.
 
 mod holders;
 
 pub use holders::{EjectHolder, HolderUse};
 
+use super::mounted_check::{self, MountedCheck, Unverified};
 use super::plan::CopyPlan;
 use crate::{Error, ErrorKind, Result};
 use machine::mounts::{self, Mount};
@@ -42,6 +44,8 @@ const UDISKS: &str = "udisksctl";
 pub struct EjectPlan {
     mount: Mount,
     by: EjectMethod,
+    /// The directory that gets the copies, by its path in the file system.
+    into: PathBuf,
 }
 
 /// Who unmounts.
@@ -69,6 +73,9 @@ pub struct EjectReport {
     pub is_flushed: bool,
     /// Why it is not unmounted.
     pub reason: Option<String>,
+    /// What reading the copy back showed, with `--verify`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<MountedCheck>,
     /// What holds it.
     pub holders: Vec<EjectHolder>,
     /// What else of the disk is in use, in words.
@@ -84,11 +91,17 @@ impl EjectReport {
 }
 
 /// Finds what is to be unmounted, and refuses where that makes no sense. `kept` are files that stay
-/// open meanwhile: results and recordings.
+/// open meanwhile: results and recordings. `verifies` if the copy is to be read back after that.
 ///
 /// # Errors
-/// `Usage` where it makes no sense; `Impossible` for an ordinary user without `udisksctl`.
-pub fn plan_eject(root: &Root, plan: &CopyPlan, kept: &[PathBuf]) -> Result<EjectPlan> {
+/// `Usage` where it makes no sense; `Impossible` for an ordinary user without `udisksctl` or with
+/// `verifies`, and where the kernel cannot mount it again.
+pub fn plan_eject(
+    root: &Root,
+    plan: &CopyPlan,
+    kept: &[PathBuf],
+    verifies: bool,
+) -> Result<EjectPlan> {
     let path = plan.into.path();
     let real = path.canonicalize().map_err(|error| usage(sys::plain_reason(&error), path))?;
     let all = mounts::read(root);
@@ -121,7 +134,24 @@ pub fn plan_eject(root: &Root, plan: &CopyPlan, kept: &[PathBuf]) -> Result<Ejec
     if let Some(area) = swap::areas(root).into_iter().find(of_area) {
         return refuse(format!("{} on it is used as swap", area.path.display()));
     }
-    Ok(EjectPlan { mount: mount.clone(), by: method(point)? })
+    let by = method(point)?;
+    if verifies {
+        may_verify(mount, by)?;
+    }
+    // A bind mount and a subvolume begin below the top of their file system.
+    let below = real.strip_prefix(point).unwrap_or(Path::new(""));
+    let into = mount.root.strip_prefix("/").unwrap_or(&mount.root).join(below);
+    Ok(EjectPlan { mount: mount.clone(), by, into })
+}
+
+/// Whether what is unmounted can be mounted again where only this process sees it.
+fn may_verify(mount: &Mount, by: EjectMethod) -> Result<()> {
+    if by == EjectMethod::Umount {
+        return mounted_check::may_mount_again(mount);
+    }
+    let why = "only root can mount it again unseen; without --eject --verify reads past the cache";
+    let error = Error::new(ErrorKind::Impossible, "verify after a new mount", why.to_owned());
+    Err(error.at(&mount.mount_point))
 }
 
 fn method(point: &Path) -> Result<EjectMethod> {
@@ -136,8 +166,14 @@ fn method(point: &Path) -> Result<EjectMethod> {
     Err(Error::new(ErrorKind::Impossible, "eject", why).at(point))
 }
 
-/// Unmounts, flushes, and looks at what is left. The caller has nothing open there any more.
-pub fn eject(root: &Root, plan: &EjectPlan, ask: &mut dyn FnMut() -> Control) -> EjectReport {
+/// Unmounts, flushes, reads back what is unverified, and looks at what is left. The caller has
+/// nothing open there any more.
+pub fn eject(
+    root: &Root,
+    plan: &EjectPlan,
+    unverified: Option<&Unverified>,
+    ask: &mut dyn FnMut() -> Control,
+) -> EjectReport {
     let mount = &plan.mount;
     let mut report = EjectReport {
         mount_point: mount.mount_point.clone(),
@@ -146,29 +182,46 @@ pub fn eject(root: &Root, plan: &EjectPlan, ask: &mut dyn FnMut() -> Control) ->
         is_unmounted: false,
         is_flushed: false,
         reason: None,
+        verified: None,
         holders: Vec::new(),
         still_used: Vec::new(),
     };
     leave_directory(mount);
+    unmount_patiently(root, plan, ask, &mut report);
+    if !report.is_unmounted {
+        report.verified = unverified.map(|copy| copy.check_in_place(ask));
+        return report;
+    }
+    report.is_flushed = flush(Path::new(&mount.source));
+    report.verified = unverified.map(|copy| copy.check_by_mount(mount, &plan.into, ask));
+    report.still_used = still_used(root, mount);
+    report
+}
+
+/// Unmounts it, or finds out why that cannot be done.
+fn unmount_patiently(
+    root: &Root,
+    plan: &EjectPlan,
+    ask: &mut dyn FnMut() -> Control,
+    report: &mut EjectReport,
+) {
+    let mount = &plan.mount;
     let started = Instant::now();
     loop {
         if !mounts::read(root).iter().any(|other| other == mount) {
             report.reason = Some("it was unmounted or changed meanwhile".to_owned());
-            return report;
+            return;
         }
         let answer = unmount(plan);
         let Err((why, is_busy)) = answer else { break };
         if !is_busy || started.elapsed() >= PATIENCE || ask().is_stop() {
             report.holders = holders::find(root, &mount.mount_point);
             report.reason = Some(why);
-            return report;
+            return;
         }
         std::thread::sleep(TRY_EVERY);
     }
     report.is_unmounted = true;
-    report.is_flushed = flush(Path::new(&mount.source));
-    report.still_used = still_used(root, mount);
-    report
 }
 
 /// The error's words, and whether another try may succeed.

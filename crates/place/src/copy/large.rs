@@ -97,8 +97,7 @@ pub(super) fn serve(
             continue;
         }
         if shared.engines.may_use_ring() && queue.is_none() {
-            let buffers = shared.disks.buffers(shared.request.background);
-            match Queue::new(buffers, BUFFER_BYTES) {
+            match Queue::new(shared.disks.depth(), BUFFER_BYTES) {
                 Ok(made) => queue = Some(made),
                 Err(error) => {
                     shared.engines.refuse(CopyEngine::Uring, &sys::plain_reason(&error.source));
@@ -387,13 +386,8 @@ impl LargeFile {
         shared.outcome.losses(&losses);
         self.count_cache(shared, source, target);
         let Self { job, checksums, .. } = *self;
-        if let Some(checksums) = checksums
-            && let Ok(stat) = FileStat::of(target)
-        {
-            shared.outcome.checksums(stat.inode, checksums);
-        }
         unsealed.bytes += job.stat.bytes;
-        unsealed.files.push(SmallFile { job, metadata, engine: CopyEngine::Cached });
+        unsealed.files.push(SmallFile { job, metadata, engine: CopyEngine::Cached, checksums });
     }
 
     fn count_cache(&self, shared: &CopyShared<'_>, source: &File, target: &File) {
@@ -435,11 +429,7 @@ impl LargeFile {
         shared.gauges.durable_bytes.add(self.bytes().saturating_sub(self.counted_bytes));
         shared.gauges.files_done.add(1);
         shared.outcome.file_done(engine, self.bytes(), &losses);
-        if let Some(checksums) = self.checksums
-            && let Ok(stat) = FileStat::of(target)
-        {
-            shared.outcome.checksums(stat.inode, checksums);
-        }
+        shared.outcome.checksums(&self.job, self.checksums.as_deref());
     }
 
     /// The source was not the same all the time.

@@ -1,6 +1,7 @@
 //! What a copy did: counted by all threads, and its report. A file that was not copied is removed
 //! from the hidden tree here, so that nothing incomplete gets a name.
 
+use super::checksum_log::ChecksumLog;
 use super::engine::Engines;
 use super::{CopyShared, FileJob};
 use crate::EntryFailure;
@@ -98,14 +99,17 @@ struct OutcomeState {
     report: CopyReport,
     engines: BTreeMap<&'static str, (u64, u64)>,
     losses: LossTally,
-    checksums: BTreeMap<u64, Vec<u32>>,
+    /// What is to be read back.
+    checksums: Option<ChecksumLog>,
     /// Inodes of the copy that are not complete and have several names.
     broken: BTreeSet<u64>,
 }
 
 impl Outcome {
-    pub(super) fn new(is_resumed: bool) -> Self {
-        Self { is_resumed, state: Mutex::default() }
+    /// With `checksums` for a copy that is to be read back.
+    pub(super) fn new(is_resumed: bool, checksums: Option<ChecksumLog>) -> Self {
+        let state = OutcomeState { checksums, ..OutcomeState::default() };
+        Self { is_resumed, state: Mutex::new(state) }
     }
 
     /// Whether an earlier run may have left sealed files.
@@ -121,7 +125,6 @@ impl Outcome {
     /// A file was not copied: what there is of it is removed.
     pub(super) fn failed(&self, job: &FileJob, reason: &str) {
         if let Ok(stat) = job.pair.target.stat(&job.target_name) {
-            self.state().checksums.remove(&stat.inode);
             if stat.links > 1 {
                 self.break_inode(stat.inode);
             }
@@ -134,6 +137,9 @@ impl Outcome {
     pub(super) fn failed_at(&self, path: PathBuf, reason: &str) {
         let mut state = self.state();
         state.report.failure_count += 1;
+        if let Some(checksums) = &mut state.checksums {
+            checksums.add_unplaced(&path);
+        }
         if state.report.failures.len() < MOST_NAMED {
             state.report.failures.push(EntryFailure { path, reason: reason.to_owned() });
         }
@@ -210,16 +216,16 @@ impl Outcome {
         report.most_under_way_bytes = report.most_under_way_bytes.max(bytes);
     }
 
-    pub(super) fn checksums(&self, inode: u64, checksums: Vec<u32>) {
-        self.state().checksums.insert(inode, checksums);
+    /// Records what is to be read back of a complete file.
+    pub(super) fn checksums(&self, job: &FileJob, sums: Option<&[u32]>) {
+        if let (Some(sums), Some(log)) = (sums, &mut self.state().checksums) {
+            log.push(&job.target_path(), job.stat.bytes, sums);
+        }
     }
 
-    pub(super) fn take_checksums(&self, inode: u64) -> Option<Vec<u32>> {
-        self.state().checksums.remove(&inode)
-    }
-
-    pub(super) fn checksums_left(&self) -> usize {
-        self.state().checksums.len()
+    /// All that was recorded; nothing is afterwards.
+    pub(super) fn take_checksums(&self) -> Option<ChecksumLog> {
+        self.state().checksums.take()
     }
 
     pub(super) fn verified(&self, bytes: u64) {

@@ -23,6 +23,8 @@ pub(super) struct SmallFile {
     pub(super) job: FileJob,
     pub(super) metadata: FileMetadata,
     pub(super) engine: CopyEngine,
+    /// What is to be read back.
+    pub(super) checksums: Option<Vec<u32>>,
 }
 
 /// Makes batches durable until there are no more.
@@ -70,7 +72,7 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
 }
 
 fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
-    let SmallFile { job, metadata, engine } = small;
+    let SmallFile { job, metadata, engine, checksums } = small;
     let (directory, name) = (&job.pair.target, &job.target_name);
     let opened = match directory.open_beneath_private(name) {
         // By its permissions its owner may not read it.
@@ -90,6 +92,7 @@ fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
             shared.gauges.durable_bytes.add(job.stat.bytes);
             shared.gauges.files_done.add(1);
             shared.outcome.file_done(*engine, job.stat.bytes, &losses);
+            shared.outcome.checksums(job, checksums.as_deref());
         }
         Err(error) => shared.outcome.failed(job, &sys::plain_reason(&error.source)),
     }

@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use sys::file_stat::FileStat;
 use sys::{cachestat, file};
 use transfer::files_copy::{LONGEST_QUEUE, Pace};
 
@@ -169,25 +168,28 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer:
         }
     }
     match answer {
-        Ok((metadata, engine)) => {
+        Ok((metadata, engine, checksums)) => {
             let bytes = job.stat.bytes;
             let mut open = jobs.batch();
             if open.batch.files.is_empty() {
                 open.started = Instant::now();
             }
             open.batch.bytes += bytes;
-            open.batch.files.push(SmallFile { job, metadata, engine });
+            open.batch.files.push(SmallFile { job, metadata, engine, checksums });
         }
         Err(reason) => shared.outcome.failed(&job, &reason),
     }
 }
+
+/// What was copied of a small file: its metadata, how, and its checksums.
+type CopiedSmall = (FileMetadata, CopyEngine, Option<Vec<u32>>);
 
 /// Copies the data and all metadata but the times; `None` if the source changed meanwhile.
 fn copy_data(
     shared: &CopyShared<'_>,
     job: &FileJob,
     buffer: &mut [u8],
-) -> sys::Result<Option<(FileMetadata, CopyEngine)>> {
+) -> sys::Result<Option<CopiedSmall>> {
     let is_background = shared.yielding.is_one_at_a_time();
     let _step = shared.yielding.step();
     let source = job.pair.source.open_found(&job.name, &job.stat)?;
@@ -221,12 +223,12 @@ fn copy_data(
     }
     let losses = metadata.apply(&target)?;
     shared.outcome.losses(&losses);
-    if shared.request.verify && engine == CopyEngine::Plain {
+    let checksums = (shared.request.verify && engine == CopyEngine::Plain).then(|| {
         let mut sums = Vec::new();
         verify::add(&mut sums, &buffer[..bytes], 0);
-        shared.outcome.checksums(FileStat::of(&target)?.inode, sums);
-    }
-    Ok(Some((metadata, engine)))
+        sums
+    });
+    Ok(Some((metadata, engine, checksums)))
 }
 
 /// Whether the file has as many bytes as `data`, which are read.

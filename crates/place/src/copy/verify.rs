@@ -1,19 +1,24 @@
 //! `--verify`: the checksums that were taken while the source was read are compared with what the
-//! device gives back, past the cache, before the copy gets its name.
+//! device gives back, past the cache, before the copy gets its name; with `--eject` afterwards, by
+//! a new mount (`mounted_check`).
 //!
 //! Each MiB has one number: the sum of the CRC-32C of its blocks of 4 KiB, each begun with the
 //! block's place. Blocks of zeroes add nothing, so that a hole and written zeroes are the same, and
 //! the order in which pieces are read does not matter.
 
 use super::CopyShared;
+use super::checksum_log::FileChecksums;
 use super::large::BUFFER_BYTES;
 use super::staging::Staging;
-use super::yielding::PIECE_BYTES;
-use crate::tree::{TreeEntry, TreeWalk, WalkEvent, WalkLimits};
+use super::yielding::{PIECE_BYTES, Yielding};
 use crate::{Error, ErrorKind, Result};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use sys::directory::Directory;
 use sys::file::{self, CacheAdvice};
-use sys::file_stat::{FileStat, InodeKind};
+use sys::file_stat::FileStat;
 use sys::memory::AlignedBuffer;
 
 /// What is summed at once.
@@ -39,99 +44,181 @@ pub(super) fn add(checksums: &mut Vec<u32>, data: &[u8], offset: u64) {
 /// Reads all files of the copy back.
 ///
 /// # Errors
-/// Where the copy cannot be walked. A file that differs is named in the report and left out.
+/// Where the checksums cannot be read. A file that differs is named in the report and left out.
 pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()> {
-    let mut buffer = AlignedBuffer::new(BUFFER_BYTES)?;
-    let mut walk = TreeWalk::below(staging.tree().reopen()?, WalkLimits::default())?;
-    while let Some(event) = walk.next() {
-        if shared.is_stopped() {
-            return Ok(());
+    let Some(log) = shared.outcome.take_checksums() else { return Ok(()) };
+    let mut reader = ReadBack::below(staging.tree().reopen()?, Some(&shared.yielding))?;
+    let mut records = log.records().map_err(|error| unreadable(&error))?;
+    while let Some(expected) = records.next().map_err(|error| unreadable(&error))? {
+        match reader.compare(&expected, &mut || shared.is_stopped()) {
+            Compared::Equal => shared.outcome.verified(expected.bytes),
+            Compared::Different(why) => give_up(shared, staging, &mut reader, &expected, &why)?,
+            Compared::Stopped => return Ok(()),
         }
-        let WalkEvent::Entry(entry) = event else { continue };
-        if entry.stat.kind != InodeKind::File {
-            continue;
-        }
-        let Some(expected) = shared.outcome.take_checksums(entry.stat.inode) else { continue };
-        let checked = entry
-            .directory
-            .open_regular(entry.name)
-            .and_then(|file| is_equal(shared, &file, entry.stat, &expected, &mut buffer));
-        match checked {
-            // After a stop not all of it was read.
-            Ok(_) if shared.is_stopped() => return Ok(()),
-            Ok(None) => shared.outcome.verified(entry.stat.bytes),
-            Ok(Some(at)) => {
-                let why = format!("what the device gives back differs from byte {at} on");
-                give_up(shared, staging, &entry, &why)?;
-            }
-            Err(error) => {
-                let why = format!("cannot read it back: {}", sys::plain_reason(&error.source));
-                give_up(shared, staging, &entry, &why)?;
-            }
-        }
-    }
-    let left = shared.outcome.checksums_left();
-    if left > 0 {
-        let why = format!("{left} files are not in the copy any more");
-        return Err(Error::new(ErrorKind::Failed, "verify the copy", why));
     }
     Ok(())
+}
+
+/// The checksums themselves are lost.
+pub(super) fn unreadable(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Failed, "read the checksums", sys::plain_reason(error))
 }
 
 /// Leaves a file out, under all of its names.
 fn give_up(
     shared: &CopyShared<'_>,
     staging: &Staging,
-    entry: &TreeEntry<'_>,
+    reader: &mut ReadBack<'_>,
+    expected: &FileChecksums,
     why: &str,
 ) -> Result<()> {
-    shared.outcome.failed_at(staging.final_path(&entry.path()), why);
-    if entry.stat.links > 1 {
-        shared.outcome.break_inode(entry.stat.inode);
+    let path = staging.tree().path().join(&expected.path);
+    shared.outcome.failed_at(staging.final_path(&path), why);
+    let removed = reader.files.directory_of(&expected.path).and_then(|(directory, name)| {
+        let stat = directory.stat(name)?;
+        if stat.links > 1 {
+            shared.outcome.break_inode(stat.inode);
+        }
+        directory.remove(name)
+    });
+    match removed {
+        Err(error) if error.kind != sys::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
     }
-    Ok(entry.directory.remove(entry.name)?)
 }
 
-/// The MiB of the first difference, as its first byte.
-fn is_equal(
-    shared: &CopyShared<'_>,
-    file: &File,
-    stat: &FileStat,
-    expected: &[u32],
-    buffer: &mut [u8],
-) -> sys::Result<Option<u64>> {
-    // Past the cache, or at least not from it.
-    if file::set_direct(file, true).is_err() {
-        file::sync_data(file)?;
-        file::advise(file, 0, 0, CacheAdvice::DontNeed)?;
+/// What reading a file back showed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Compared {
+    Equal,
+    /// Why it is not what was copied, as the end of a sentence.
+    Different(String),
+    /// Not all of it was read.
+    Stopped,
+}
+
+/// Reads files past the cache and compares them with their checksums.
+pub(super) struct ReadBack<'a> {
+    files: FilesBelow,
+    /// What may be done while others use the disk.
+    yielding: Option<&'a Yielding>,
+    buffer: AlignedBuffer,
+}
+
+impl<'a> ReadBack<'a> {
+    /// Of files below `top`.
+    pub(super) fn below(top: Directory, yielding: Option<&'a Yielding>) -> Result<Self> {
+        let files = FilesBelow { top, held: None };
+        Ok(Self { files, yielding, buffer: AlignedBuffer::new(BUFFER_BYTES)? })
     }
-    let mut found = Vec::new();
-    let mut offset = 0;
-    while offset < stat.bytes && !shared.is_stopped() {
-        // Holes are zeroes, which add nothing.
-        match file::next_data(file, offset)? {
-            None => break,
-            Some(data) => {
-                offset = offset.max(data.start / BUFFER_BYTES as u64 * BUFFER_BYTES as u64);
+
+    /// Reads a file and compares it, until `is_stopped`.
+    pub(super) fn compare(
+        &mut self,
+        expected: &FileChecksums,
+        is_stopped: &mut dyn FnMut() -> bool,
+    ) -> Compared {
+        if is_stopped() {
+            return Compared::Stopped;
+        }
+        let opened = self.files.directory_of(&expected.path);
+        let compared = opened
+            .and_then(|(directory, name)| directory.open_regular(name))
+            .and_then(|file| self.compare_file(&file, expected, is_stopped));
+        compared.unwrap_or_else(|error| {
+            let reason = sys::plain_reason(&error.source);
+            Compared::Different(format!("cannot read it back: {reason}"))
+        })
+    }
+
+    fn compare_file(
+        &mut self,
+        file: &File,
+        expected: &FileChecksums,
+        is_stopped: &mut dyn FnMut() -> bool,
+    ) -> sys::Result<Compared> {
+        let bytes = FileStat::of(file)?.bytes;
+        if bytes != expected.bytes {
+            let why = format!("it has {bytes} bytes, and {} were copied", expected.bytes);
+            return Ok(Compared::Different(why));
+        }
+        // Past the cache, or at least not from it.
+        if file::set_direct(file, true).is_err() {
+            file::sync_data(file)?;
+            file::advise(file, 0, 0, CacheAdvice::DontNeed)?;
+        }
+        let mut found = Vec::new();
+        let mut offset = 0;
+        while offset < bytes {
+            if is_stopped() {
+                return Ok(Compared::Stopped);
             }
+            // Holes are zeroes, which add nothing.
+            match file::next_data(file, offset)? {
+                None => break,
+                Some(data) => {
+                    offset = offset.max(data.start / BUFFER_BYTES as u64 * BUFFER_BYTES as u64);
+                }
+            }
+            let got = self.read(file, offset)?;
+            if got == 0 {
+                return Ok(differs_from(offset));
+            }
+            // A direct read ends at the end of the file, which may have grown meanwhile.
+            let wanted = (bytes - offset).min(got as u64) as usize;
+            add(&mut found, &self.buffer[..wanted], offset);
+            offset += wanted as u64;
         }
-        let step = shared.yielding.step();
-        let is_small = shared.yielding.is_one_at_a_time();
-        let most = if is_small { PIECE_BYTES } else { buffer.len() };
-        let got = file::read_at(file, &mut buffer[..most], offset)?;
-        drop(step);
-        if got == 0 {
-            return Ok(Some(offset));
-        }
-        // A direct read ends at the end of the file, which may have grown meanwhile.
-        let wanted = (stat.bytes - offset).min(got as u64) as usize;
-        add(&mut found, &buffer[..wanted], offset);
-        offset += wanted as u64;
+        let length = found.len().max(expected.sums.len());
+        let of = |sums: &[u32], at: usize| sums.get(at).copied().unwrap_or(0);
+        let first = (0..length).find(|at| of(&found, *at) != of(&expected.sums, *at));
+        Ok(first.map_or(Compared::Equal, |at| differs_from(at as u64 * BUFFER_BYTES as u64)))
     }
-    let length = found.len().max(expected.len());
-    let of = |sums: &[u32], at: usize| sums.get(at).copied().unwrap_or(0);
-    let differs = (0..length).find(|at| of(&found, *at) != of(expected, *at));
-    Ok(differs.map(|at| at as u64 * BUFFER_BYTES as u64))
+
+    fn read(&mut self, file: &File, offset: u64) -> sys::Result<usize> {
+        let _step = self.yielding.map(Yielding::step);
+        let is_small = self.yielding.is_some_and(Yielding::is_one_at_a_time);
+        let most = if is_small { PIECE_BYTES } else { self.buffer.len() };
+        file::read_at(file, &mut self.buffer[..most], offset)
+    }
+}
+
+fn differs_from(byte: u64) -> Compared {
+    Compared::Different(format!("what the device gives back differs from byte {byte} on"))
+}
+
+/// Finds files by their paths below a directory, and follows no link. Keeps the directory of the
+/// last one open, since the next one is mostly there too.
+struct FilesBelow {
+    top: Directory,
+    held: Option<(PathBuf, Directory)>,
+}
+
+impl FilesBelow {
+    /// The directory that holds the file, and its name there.
+    fn directory_of<'p>(&mut self, path: &'p Path) -> sys::Result<(&Directory, &'p OsStr)> {
+        let name = path.file_name().unwrap_or_default();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if parent == Path::new("") {
+            return Ok((&self.top, name));
+        }
+        let held = match self.held.take() {
+            Some((path, directory)) if path == parent => (path, directory),
+            _ => (parent.to_owned(), below(&self.top, parent)?),
+        };
+        Ok((&self.held.insert(held).1, name))
+    }
+}
+
+/// The directory at a path below another one.
+pub(super) fn below(top: &Directory, path: &Path) -> sys::Result<Directory> {
+    let mut directory = top.reopen()?;
+    for component in path.components() {
+        if let Component::Normal(name) = component {
+            directory = directory.subdirectory(name)?;
+        }
+    }
+    Ok(directory)
 }
 
 #[cfg(test)]

@@ -31,7 +31,8 @@ pub struct CopyArgs {
     #[arg(short = 'x', long)]
     pub one_file_system: bool,
 
-    /// Read the copy back past the cache, and compare checksums, before it gets its name
+    /// Read the copy back past the cache, and compare checksums, before it gets its name; with
+    /// --eject after that, by a new mount
     #[arg(long)]
     pub verify: bool,
 
@@ -45,7 +46,7 @@ pub struct CopyArgs {
 
     /// Unmount the target's file system when the copy is durable, and say whether its disk is safe
     /// to unplug
-    #[arg(long, conflicts_with = "verify")]
+    #[arg(long)]
     pub eject: bool,
 
     /// Give way to others: one small request at a time while they use the disks, little processor

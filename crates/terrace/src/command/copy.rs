@@ -18,7 +18,7 @@ use machine::Root;
 use model::Bytes;
 use model::copy_gauges::CopyGauges;
 use model::progress::Control;
-use place::copy::{self, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
+use place::copy::{self, CopyEnd, CopyPlan, CopyRequest, DiskTurn, Existing, TurnHolder};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,11 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
     let request = request(args);
     let plan = copy::plan(&request)?;
     let root = Root::system();
-    let eject = if args.eject { Some(copy::plan_eject(&root, &plan, &kept(args))?) } else { None };
+    let eject = if args.eject {
+        Some(copy::plan_eject(&root, &plan, &kept(args), args.verify)?)
+    } else {
+        None
+    };
     // The recording of a copy has what the copy counts of itself.
     let log = args.log.as_deref().or(args.form.record.as_deref());
     let form = FormArgs { record: None, ..args.form.clone() };
@@ -70,10 +74,14 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
         let copied = copied.map_err(|error| with_what_is_safe(error.into(), &gauges))?;
         recorded?;
-        let mut page = CopyPage::done(copied, targets, verdict).after(&turn);
+        let CopyEnd { report, unverified } = copied;
+        let mut page = CopyPage::done(report, targets, verdict).after(&turn);
         if let Some(plan) = eject.filter(|_| page.is_complete()) {
-            activity.display("unmounting");
-            page.eject = Some(copy::eject(&root, &plan, &mut stop_if_interrupted));
+            let step =
+                if unverified.is_some() { "unmounting and reading back" } else { "unmounting" };
+            activity.display(step);
+            let ejected = copy::eject(&root, &plan, unverified.as_ref(), &mut stop_if_interrupted);
+            page.eject = Some(ejected);
         }
         Ok(page)
     })
@@ -178,6 +186,7 @@ fn request(args: &CopyArgs) -> CopyRequest {
         existing,
         one_file_system: args.one_file_system,
         verify: args.verify,
+        verify_after_mount: args.eject,
         keep_cached: args.keep_cached,
         limit_rate: args.limit_rate.map(|rate| rate.0),
         now: args.now,

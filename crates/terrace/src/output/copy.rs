@@ -11,7 +11,8 @@ use explain::transfer::{TransferLimit, TransferVerdict};
 use model::Bytes;
 use place::EntryFailure;
 use place::copy::{
-    CopyCount, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse, TurnHolder,
+    CopyCount, CopyPlan, CopyReport, DiskTurn, EjectHolder, EjectReport, HolderUse, MountedCheck,
+    TurnHolder,
 };
 use place::metadata::LossCount;
 use serde::Serialize;
@@ -143,10 +144,9 @@ impl Report for CopyPage {
         let left_out = (done.failure_count > 0)
             .then(|| format!("{} not copied, the rest is", entries(done.failure_count)));
         let mounted = self.eject.as_ref().filter(|eject| !eject.is_unmounted).map(still_mounted);
-        match (left_out, mounted) {
-            (Some(left_out), Some(mounted)) => Some(format!("{left_out}; {mounted}")),
-            (one, other) => one.or(other),
-        }
+        let differing = self.eject.as_ref().and_then(differing);
+        let faults: Vec<String> = [left_out, differing, mounted].into_iter().flatten().collect();
+        (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
 
@@ -154,6 +154,9 @@ impl CopyPage {
     /// What became of the target's file system.
     fn ejected(&self, out: &mut PageText) {
         let Some(eject) = &self.eject else { return };
+        if let Some(check) = &eject.verified {
+            read_back(check, out);
+        }
         for holder in eject.holders.iter().take(SHOWN_FAILURES) {
             out.note(&format!("held by {}", holder_words(holder)));
         }
@@ -256,6 +259,41 @@ fn cache_words(done: &CopyReport) -> Vec<String> {
         Bytes(after),
         Bytes(target)
     )]
+}
+
+/// What was read back when the target was unmounted.
+fn read_back(check: &MountedCheck, out: &mut PageText) {
+    let how = if check.is_after_mount { " by a new mount" } else { "" };
+    if check.verified_files > 0 {
+        out.note(&format!(
+            "read back{how} and equal: {} with {}",
+            files(check.verified_files),
+            Bytes(check.verified_bytes)
+        ));
+    }
+    for file in check.differing.iter().take(SHOWN_FAILURES) {
+        let path = escaped(&file.path.display().to_string()).into_owned();
+        out.note(&format!("not what was copied: {path}: {}", escaped(&file.reason)));
+    }
+    let hidden = check.differing_count.saturating_sub(SHOWN_FAILURES as u64);
+    if hidden > 0 {
+        out.note(&format!("not what was copied: {} more; --json names up to 1,000", count(hidden)));
+    }
+}
+
+/// What reading back found wrong, or why it could not be done.
+fn differing(eject: &EjectReport) -> Option<String> {
+    let check = eject.verified.as_ref()?;
+    let device = escaped(&eject.device);
+    if check.differing_count > 0 {
+        let number = files(check.differing_count);
+        let are = if check.differing_count == 1 { "is" } else { "are" };
+        return Some(format!(
+            "{number} on {device} {are} not what was copied, though named: do not trust that disk"
+        ));
+    }
+    let reason = check.reason.as_ref()?;
+    Some(format!("the copy is durable, but not all of it was read back: {}", escaped(reason)))
 }
 
 /// Why the file system is still mounted.
