@@ -241,7 +241,9 @@ pub fn carry_out(
     let staging = Staging::open(&plan, request.restart)?;
     let engines = Engines::choose(request, &plan);
     let fit = Fit::of(&plan)?;
-    let offsets = OffsetRecords::new(staging.offsets()?, fit.has_inodes());
+    let disks = CopyDisks::of(&plan);
+    let offsets =
+        OffsetRecords::new(staging.offsets()?, fit.has_inodes()).for_head(disks.target_rotates);
     let checksums = if request.verify {
         let device = FileStat::of(plan.into.file())?.device;
         Some(ChecksumLog::new(staging.tree().path(), device))
@@ -252,7 +254,7 @@ pub fn carry_out(
         request,
         gauges,
         fit,
-        disks: CopyDisks::of(&plan),
+        disks,
         offsets,
         engines,
         outcome: Outcome::new(staging.is_resumed(), checksums),

@@ -6,7 +6,7 @@
 //!    write is rounded up, and the target is cut to its length afterwards.
 //! 3. When all pieces of a file are written it is synced, and the caller gets its handles back.
 //! 4. A failed piece ends its file: nothing more of it is started.
-//! 5. On one disk with a head reads and writes take long turns.
+//! 5. On disks with a head few requests are in flight ([`Heads`]).
 //!
 //! Never more bytes are under way than the target takes in [`LONGEST_QUEUE`]: a stop is quick, and
 //! a slow stick is no queue of seconds for others.
@@ -26,7 +26,7 @@ use std::io;
 use std::time::Duration;
 use sys::clock::now_ns;
 use sys::uring::{IoOperation, IoRequest, MAX_FILES, Queue};
-use turns::Turns;
+use turns::HeadQueue;
 
 /// Files that are copied at the same time. The caller and the ring have two descriptors each of a
 /// file, and some systems permit 64 in all.
@@ -67,6 +67,20 @@ impl<T: std::fmt::Debug> std::fmt::Debug for FileCopy<T> {
     }
 }
 
+/// Whether source and target are on disks with a head. On one such disk reads and writes take long
+/// turns; between two what was read waits in memory, so that neither waits for a seek or a sync of
+/// the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Heads {
+    /// Neither is.
+    #[default]
+    None,
+    /// One or both are, and they are different disks.
+    Apart,
+    /// Both are on the same one.
+    Shared,
+}
+
 /// Gives files, and receives what becomes of them.
 pub trait FileCopier {
     /// What the caller knows a file by.
@@ -90,9 +104,9 @@ pub trait FileCopier {
     /// The next file; `None` when there is no other. Asked again only by the next run.
     fn next_file(&mut self) -> Option<FileCopy<Self::Tag>>;
 
-    /// Whether source and target are on one disk with a head: reads and writes take long turns.
-    fn takes_turns(&self) -> bool {
-        false
+    /// The heads that the requests of this run move.
+    fn heads(&self) -> Heads {
+        Heads::None
     }
 
     /// A piece was read.
@@ -174,10 +188,8 @@ pub fn copy_files<C: FileCopier>(
     copier: &mut C,
 ) -> CopySummary {
     let slots = queue.depth();
-    let turns = copier.takes_turns().then(Turns::default);
-    if turns.is_some() {
-        pace.take_turns();
-    }
+    let heads = copier.heads();
+    pace.use_heads(heads);
     let mut run = FilesRun {
         queue,
         pace,
@@ -189,7 +201,7 @@ pub fn copy_files<C: FileCopier>(
         writes: 0,
         counted_at: now_ns(),
         is_exhausted: false,
-        turns,
+        head_queue: (heads != Heads::None).then(|| HeadQueue::new(heads)),
         is_held: false,
         summary: CopySummary::default(),
     };
@@ -246,8 +258,8 @@ struct FilesRun<'a, C: FileCopier> {
     writes: usize,
     counted_at: u64,
     is_exhausted: bool,
-    /// `None` where reads and writes go on at the same time.
-    turns: Option<Turns>,
+    /// `None` where no disk has a head: what was read is written at once.
+    head_queue: Option<HeadQueue>,
     /// Whether the copier held a request back.
     is_held: bool,
     summary: CopySummary,
@@ -258,7 +270,7 @@ impl<C: FileCopier> FilesRun<'_, C> {
         loop {
             self.is_held = false;
             self.start_pieces();
-            self.go_on_with_turn();
+            self.write_held();
             self.end_files();
             if self.queue.in_flight() == 0 {
                 let is_done = self.order.is_empty() && self.is_exhausted && !self.has_unsynced();

@@ -92,6 +92,10 @@ pub(super) fn run(
     if let Some(path) = &options.stats {
         write_stats(path, options, &disks)?;
     }
+    if let Some(path) = &options.requests {
+        let all: String = disks.iter().map(|disk| disk.requests()).collect();
+        files::write(path, all.as_bytes())?;
+    }
     let ended = ended?;
     stored?;
     match ended {
@@ -155,8 +159,14 @@ pub(super) fn disks(options: &VmOptions) -> Result<Vec<Arc<Disk>>, Error> {
         let facts = file.metadata().map_err(Error::io("look at", path))?;
         let len_bytes = facts.len();
         let model = spec.timing.map(|timing| DiskModel::new(timing, len_bytes));
-        let disk = Disk::new(&spec.name, file, len_bytes, model);
-        disks.push(Arc::new(if spec.has_write_cache { disk.with_write_cache() } else { disk }));
+        let mut disk = Disk::new(&spec.name, file, len_bytes, model);
+        if spec.has_write_cache {
+            disk = disk.with_write_cache();
+        }
+        if options.requests.is_some() {
+            disk = disk.with_request_log();
+        }
+        disks.push(Arc::new(disk));
     }
     Ok(disks)
 }

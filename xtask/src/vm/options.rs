@@ -86,6 +86,12 @@ pub(super) struct VmOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) stats: Option<PathBuf>,
 
+    /// Each request that reached a disk: disk, kind, offset, bytes, when it came, modelled time
+    ///
+    /// Both in microseconds, one request a line.
+    #[arg(long, value_name = "FILE")]
+    pub(super) requests: Option<PathBuf>,
+
     /// Copy a program onto PATH
     #[arg(long = "bin", value_name = "PATH")]
     pub(super) programs: Vec<PathBuf>,

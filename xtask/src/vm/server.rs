@@ -5,6 +5,7 @@
 //! done, and is answered when its service time is over by the clock, so that late wake-ups do not
 //! add up.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -52,6 +53,8 @@ struct State {
     model: Option<DiskModel>,
     counts: Counts,
     cache: Option<WriteCache>,
+    /// `None` unless it was asked for.
+    log: Option<RequestLog>,
     /// Boots that have ended: a request of one of them that comes late is refused.
     ended: u64,
 }
@@ -61,6 +64,13 @@ struct State {
 pub(super) struct Remains {
     pub(super) kept_sectors: usize,
     pub(super) sectors: usize,
+}
+
+/// Each request that reached a disk, in the order in which they were served.
+#[derive(Debug)]
+struct RequestLog {
+    started: Instant,
+    lines: String,
 }
 
 /// What reached a disk.
@@ -77,7 +87,7 @@ struct Counts {
 impl Disk {
     /// A disk in the first `len_bytes` bytes of `file`.
     pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
-        let state = State { model, counts: Counts::default(), cache: None, ended: 0 };
+        let state = State { model, counts: Counts::default(), cache: None, log: None, ended: 0 };
         Self { name: name.to_owned(), len_bytes, file, state: Mutex::new(state) }
     }
 
@@ -85,6 +95,17 @@ impl Disk {
     pub(super) fn with_write_cache(self) -> Self {
         self.state().cache = Some(WriteCache::default());
         self
+    }
+
+    /// The same disk; it notes each request.
+    pub(super) fn with_request_log(self) -> Self {
+        self.state().log = Some(RequestLog { started: Instant::now(), lines: String::new() });
+        self
+    }
+
+    /// The requests so far, one a line; empty unless they were to be noted.
+    pub(super) fn requests(&self) -> String {
+        self.state().log.as_ref().map_or_else(String::new, |log| log.lines.clone())
     }
 
     /// Ends its use by this boot: what is cached is stored.
@@ -195,10 +216,10 @@ impl Disk {
     }
 
     /// Counts a request that was done; how long the disk is busy with it, `None` without a model.
-    fn account(&self, request: &NbdRequest) -> Option<Duration> {
+    fn account(&self, came: Instant, request: &NbdRequest) -> Option<Duration> {
         let len = u64::from(request.len);
         let mut state = self.state();
-        let State { model, counts, .. } = &mut *state;
+        let State { model, counts, log, .. } = &mut *state;
         let kind = match request.command {
             Command::Read => {
                 counts.reads += 1;
@@ -215,13 +236,17 @@ impl Disk {
                 RequestKind::Flush
             }
         };
-        let service_ns = model.as_mut()?.service_ns(disk_model::DiskRequest {
-            kind,
-            offset: request.offset,
-            len,
-        });
-        counts.service_ns += service_ns;
-        Some(Duration::from_nanos(service_ns))
+        let modelled = disk_model::DiskRequest { kind, offset: request.offset, len };
+        let service_ns = model.as_mut().map(|model| model.service_ns(modelled));
+        if let Some(log) = log {
+            let came_us = came.saturating_duration_since(log.started).as_micros();
+            let (name, offset) = (&self.name, request.offset);
+            let service_us = service_ns.unwrap_or(0) / 1000;
+            // Writing to a string cannot fail.
+            let _ = writeln!(log.lines, "{name} {kind:?} {offset} {len} {came_us} {service_us}");
+        }
+        counts.service_ns += service_ns?;
+        service_ns.map(Duration::from_nanos)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -295,7 +320,7 @@ fn answer(
     for (came, request) in requests {
         let outcome = disk.perform(&request, boot);
         if outcome.is_ok()
-            && let Some(service) = disk.account(&request)
+            && let Some(service) = disk.account(came, &request)
         {
             idle_from = idle_from.max(came) + service;
             let answer_at = idle_from.checked_sub(TRANSPORT).unwrap_or(idle_from);
@@ -328,7 +353,7 @@ mod tests {
 
     /// Connects to a disk of 1 MiB, does `talk`, and gives the disk back.
     fn with_disk(model: Option<DiskModel>, talk: impl FnOnce(&mut UnixStream)) -> Arc<Disk> {
-        let disk = Arc::new(new_disk(model));
+        let disk = Arc::new(new_disk(model).with_request_log());
         talk_to(&disk, talk);
         disk
     }
@@ -397,6 +422,7 @@ mod tests {
             assert_eq!(hear(client, &mut data), 0);
             assert_eq!(&data, b"\0abc\0");
         });
+        assert!(disk.requests().starts_with("d Write 4096 3 "), "{}", disk.requests());
         let counts = disk.counts();
         assert_eq!((&counts["writes"], &counts["write_bytes"]), (&1.into(), &3.into()));
         assert_eq!((&counts["reads"], &counts["flushes"]), (&1.into(), &1.into()));

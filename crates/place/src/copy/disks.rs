@@ -52,11 +52,20 @@ impl CopyDisks {
         }
     }
 
-    /// Requests in flight.
+    /// Whether any of them does.
+    pub(super) fn rotate(&self) -> bool {
+        self.source_rotates || self.target_rotates
+    }
+
+    /// Requests in flight at a disk.
     pub(super) fn depth(&self) -> u32 {
-        let rotates = self.source_rotates || self.target_rotates;
-        // Turns need room for what was read; few requests of a turn are in flight.
-        if rotates && !self.is_one { ROTATING_DEPTH } else { FLASH_DEPTH }
+        if self.rotate() { ROTATING_DEPTH } else { FLASH_DEPTH }
+    }
+
+    /// Buffers of the ring: what was read from a disk with a head may wait for the other one, or
+    /// for its turn.
+    pub(super) fn buffers(&self, is_in_background: bool) -> u32 {
+        if is_in_background { self.depth() } else { FLASH_DEPTH }
     }
 }
 

@@ -97,7 +97,8 @@ pub(super) fn serve(
             continue;
         }
         if shared.engines.may_use_ring() && queue.is_none() {
-            match Queue::new(shared.disks.depth(), BUFFER_BYTES) {
+            let buffers = shared.disks.buffers(shared.request.background);
+            match Queue::new(buffers, BUFFER_BYTES) {
                 Ok(made) => queue = Some(made),
                 Err(error) => {
                     shared.engines.refuse(CopyEngine::Uring, &sys::plain_reason(&error.source));

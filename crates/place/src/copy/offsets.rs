@@ -2,7 +2,8 @@
 //! interruption.
 //!
 //! 1. While a file from [`GOES_ON_FROM_BYTES`] is copied, it is synced now and then: at most every
-//!    two seconds, and only after 64 MiB more. Then the offset is recorded.
+//!    two seconds, five on a disk that rotates, and only after 64 MiB more. Then the offset is
+//!    recorded.
 //! 2. A record lies in the staging directory, named after the source's inode, in two places that
 //!    are written in turn: a torn one leaves the other.
 //! 3. It counts only for a source whose length, times and inode are the same, and for the file at
@@ -28,6 +29,8 @@ pub(super) const GOES_ON_FROM_BYTES: u64 = 256 << 20;
 /// What may be copied again at least, in bytes and time: a sync makes the device write its cache.
 const LEAST_STEP_BYTES: u64 = 64 << 20;
 const LEAST_STEP: Duration = Duration::from_secs(2);
+/// The same where a head goes to the journal, to the record, and back each time: 60 ms were seen.
+const LEAST_HEAD_STEP: Duration = Duration::from_secs(5);
 /// Offsets are whole pieces of a copy.
 const PIECE_BYTES: u64 = super::large::BUFFER_BYTES as u64;
 /// Only the owner reads it.
@@ -47,6 +50,7 @@ pub(super) struct OffsetRecords {
     directory: Directory,
     /// Whether the target's inodes keep their numbers; those of FAT do not.
     has_inodes: bool,
+    least_step: Duration,
 }
 
 /// How far one file is durable.
@@ -57,13 +61,22 @@ pub(super) struct DurableOffset {
     file: Option<File>,
     offset: u64,
     noted_at: Instant,
+    least_step: Duration,
     writes: u64,
 }
 
 impl OffsetRecords {
     /// The records in `directory`.
     pub(super) fn new(directory: Directory, has_inodes: bool) -> Self {
-        Self { directory, has_inodes }
+        Self { directory, has_inodes, least_step: LEAST_STEP }
+    }
+
+    /// Syncs more rarely if the target is on a disk that rotates.
+    pub(super) fn for_head(mut self, target_rotates: bool) -> Self {
+        if target_rotates {
+            self.least_step = LEAST_HEAD_STEP;
+        }
+        self
     }
 
     /// The bytes of `target`, at `path` of the copy, that an earlier run made durable.
@@ -97,6 +110,7 @@ impl OffsetRecords {
             file: None,
             offset,
             noted_at: Instant::now(),
+            least_step: self.least_step,
             writes: 0,
         })
     }
@@ -131,7 +145,7 @@ impl OffsetRecords {
 impl DurableOffset {
     /// Whether it is time to sync the file, of which all before `whole_bytes` is written.
     pub(super) fn is_due(&self, whole_bytes: u64) -> bool {
-        whole_bytes >= self.offset + LEAST_STEP_BYTES && self.noted_at.elapsed() >= LEAST_STEP
+        whole_bytes >= self.offset + LEAST_STEP_BYTES && self.noted_at.elapsed() >= self.least_step
     }
 
     /// Records that all before `whole_bytes` is durable. Where that cannot be recorded, the file

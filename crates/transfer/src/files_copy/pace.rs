@@ -8,6 +8,7 @@
 //! A ring also has no more under way than keeps both disks busy: what a longer queue adds only
 //! waits, and a disk that reads and writes at once moves less with it.
 
+use super::Heads;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,8 +21,14 @@ const BUSY_TIMES: f64 = 2.0;
 /// Under way in a ring at least, where the target is fast: requests that the kernel and the disk
 /// have at hand. Of 4, 8, 16 and 32 MiB the first two were 12 % faster than the last.
 const LEAST_BUSY_BYTES: u64 = 8 << 20;
-/// The rate is that of so much time.
+/// The same where a disk has a head, for as long as it seeks and is synced: of 8 MiB between two
+/// disks of 150 MB/s each sync of the target left both idle for a tenth of a second.
+const LEAST_HEAD_BYTES: u64 = 32 << 20;
+/// The rate is that of so much time and bytes, or of [`LONGEST_WINDOW`]: in a short window of a
+/// slow stick a piece more or less is half of the rate.
 const WINDOW: Duration = Duration::from_millis(250);
+const WINDOW_BYTES: u64 = 16 << 20;
+const LONGEST_WINDOW: Duration = Duration::from_secs(1);
 /// The longest part of a wait for the allowed rate: a stop is seen this soon.
 const LONGEST_WAIT: Duration = Duration::from_millis(20);
 /// What may start at once under a limit of the rate, as time at that rate.
@@ -82,8 +89,7 @@ pub struct Pace {
     held_back: Duration,
     /// The shortest time in which a piece was read and written.
     shortest: Option<Duration>,
-    /// Whether the rate is that of whole turns of reads and writes.
-    is_by_turns: bool,
+    heads: Heads,
 }
 
 impl Pace {
@@ -99,7 +105,7 @@ impl Pace {
             most_under_way: 0,
             held_back: Duration::ZERO,
             shortest: None,
-            is_by_turns: false,
+            heads: Heads::None,
         }
     }
 
@@ -115,9 +121,10 @@ impl Pace {
     pub fn most(&self) -> u64 {
         let queue = (self.rate * LONGEST_QUEUE.as_secs_f64()) as u64;
         // A turn is as long as may be: its pieces wait for each other anyway.
-        let shortest = self.shortest.filter(|_| !self.is_by_turns);
+        let shortest = self.shortest.filter(|_| self.heads != Heads::Shared);
+        let least = if self.heads == Heads::Apart { LEAST_HEAD_BYTES } else { LEAST_BUSY_BYTES };
         let busy = shortest.map_or(u64::MAX, |shortest| {
-            LEAST_BUSY_BYTES.max((self.rate * shortest.as_secs_f64() * BUSY_TIMES) as u64)
+            least.max((self.rate * shortest.as_secs_f64() * BUSY_TIMES) as u64)
         });
         LEAST_BYTES.max(queue.min(busy))
     }
@@ -132,13 +139,14 @@ impl Pace {
     pub fn written(&mut self, bytes: u64) {
         self.ended(bytes);
         self.window_bytes += bytes;
-        if self.is_by_turns {
+        if self.heads == Heads::Shared {
             return;
         }
         let passed = self.window_start.elapsed();
         // The first MiB tell something at once: a fast target is not kept waiting.
         let is_first = self.rate == 0.0 && self.window_bytes >= LEAST_BYTES;
-        if passed >= WINDOW || is_first {
+        let is_over = passed >= WINDOW && self.window_bytes >= WINDOW_BYTES;
+        if is_over || passed >= LONGEST_WINDOW || is_first {
             self.end_window(passed);
         }
     }
@@ -149,9 +157,14 @@ impl Pace {
         self.window_start = Instant::now();
     }
 
-    /// From now on reads and writes take turns: the rate is that of whole turns.
-    pub fn take_turns(&mut self) {
-        self.is_by_turns = true;
+    /// The heads that move from now on. On one disk the rate is that of the turns of its writes.
+    pub fn use_heads(&mut self, heads: Heads) {
+        self.heads = heads;
+        self.turn_begins();
+    }
+
+    /// What was read in a turn is written from now on.
+    pub fn turn_begins(&mut self) {
         self.window_bytes = 0;
         self.window_start = Instant::now();
     }

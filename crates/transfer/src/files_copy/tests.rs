@@ -21,7 +21,7 @@ struct Names {
     /// Wanted as a sync every so many bytes, and what became durable so.
     sync_every: u64,
     durable: Vec<u64>,
-    takes_turns: bool,
+    heads: Heads,
     /// Whether reads and writes were in flight at the same time.
     is_mixed: bool,
     most_reads: usize,
@@ -38,7 +38,7 @@ impl Names {
             ends: Vec::new(),
             sync_every: u64::MAX,
             durable: Vec::new(),
-            takes_turns: false,
+            heads: Heads::None,
             is_mixed: false,
             most_reads: 0,
         }
@@ -84,8 +84,8 @@ impl FileCopier for Names {
         })
     }
 
-    fn takes_turns(&self) -> bool {
-        self.takes_turns
+    fn heads(&self) -> Heads {
+        self.heads
     }
 
     fn in_flight(&mut self, now: &InFlight) {
@@ -259,10 +259,19 @@ fn the_time_in_which_one_side_waited_is_counted() {
 
 #[test]
 fn reads_and_writes_take_turns_on_one_disk_with_a_head() {
+    copy_with(Heads::Shared, |names| assert!(!names.is_mixed, "a read beside a write"));
+}
+
+#[test]
+fn two_disks_with_a_head_have_few_requests_each() {
+    copy_with(Heads::Apart, |names| assert!(names.most_reads <= 8, "{}", names.most_reads));
+}
+
+fn copy_with(heads: Heads, check: fn(&Names)) {
     let Ok(mut queue) = Queue::new(32, BUFFER) else { return testkit::skip("io_uring") };
     let directory = TempDir::new();
     let mut names = Names::new(&directory);
-    names.takes_turns = true;
+    names.heads = heads;
     let sizes = [1, BUFFER, 70 * BUFFER + 5, 3 * BUFFER, 33 * BUFFER];
     for (at, size) in sizes.iter().enumerate() {
         names.add(&format!("file{at}"), *size, *size);
@@ -273,7 +282,7 @@ fn reads_and_writes_take_turns_on_one_disk_with_a_head() {
         assert!(matches!(end, FileEnd::Durable), "{name}: {end:?}");
         assert!(names.is_equal(name), "{name}");
     }
-    assert!(!names.is_mixed, "a read beside a write");
+    check(&names);
     assert!(names.most_reads > 1, "{}", names.most_reads);
     // A stop in the middle of a turn: what was read and not written is not counted.
     names.add("long", 100 * BUFFER, 100 * BUFFER);

@@ -1,80 +1,102 @@
-//! Long turns, for a source and a target on one disk with a head: first as much is read as may be
-//! under way, then all of it is written. The head moves twice a turn and not twice a piece.
+//! Requests to disks with a head.
+//!
+//! One disk: first as much is read as may be under way, then all of it is written. The head moves
+//! twice a turn and not twice a piece. Two disks: both work at the same time, and what was read
+//! waits here, so that the target finds its next piece after a seek of the source, and the source
+//! reads on while the target is synced.
 
-use super::{FileCopier, FilesRun, SlotPiece};
+use super::{FileCopier, FilesRun, Heads, SlotPiece};
 use std::collections::VecDeque;
 use sys::uring::IoRequest;
 
-/// Requests of a turn in flight: the disk has its next one, and others wait no longer for it.
-const TURN_DEPTH: usize = 8;
+/// Requests of a kind in flight: the disk has its next one, and others wait no longer for it.
+const HEAD_DEPTH: usize = 8;
 
-/// The turn of a run.
-#[derive(Default)]
-pub(super) struct Turns {
-    /// What was read and is to be written, in the order of the reads. Each keeps its slot.
+/// What was read and is to be written.
+pub(super) struct HeadQueue {
+    /// Those of a file in the order of their offsets. Each keeps its slot.
     held: VecDeque<(usize, IoRequest)>,
+    takes_turns: bool,
+    /// The turn of the writes.
     is_writing: bool,
+}
+
+impl HeadQueue {
+    pub(super) fn new(heads: Heads) -> Self {
+        let takes_turns = heads == Heads::Shared;
+        Self { held: VecDeque::new(), takes_turns, is_writing: false }
+    }
+
+    /// Reads end in any order.
+    fn hold(&mut self, slot: usize, request: IoRequest) {
+        let is_behind = |other: &(usize, IoRequest)| {
+            other.1.file == request.file && other.1.offset > request.offset
+        };
+        let place = self.held.iter().position(is_behind).unwrap_or(self.held.len());
+        self.held.insert(place, (slot, request));
+    }
 }
 
 impl<C: FileCopier> FilesRun<'_, C> {
     /// Whether another piece may be read now.
     pub(super) fn may_read(&self) -> bool {
-        let is_turn = |turns: &Turns| !turns.is_writing && self.reads < TURN_DEPTH;
-        self.turns.as_ref().is_none_or(is_turn)
+        self.head_queue.as_ref().is_none_or(|queue| {
+            let is_turn = !queue.takes_turns || !queue.is_writing;
+            is_turn && self.reads < HEAD_DEPTH
+        })
     }
 
     /// A slot that is idle and holds nothing.
     pub(super) fn free_slot(&self) -> Option<usize> {
-        match &self.turns {
+        match &self.head_queue {
             None => self.queue.idle_slot(),
             Some(_) => self.pending.iter().position(Option::is_none),
         }
     }
 
-    /// Writes a piece that was read, at once or in its turn.
+    /// Writes a piece that was read, at once or when its time has come.
     pub(super) fn write_piece(&mut self, slot: usize, piece: SlotPiece, request: IoRequest) {
-        let Some(turns) = &mut self.turns else {
+        let Some(queue) = &mut self.head_queue else {
             return self.submit(slot, piece, request);
         };
         self.pending[slot] = Some(piece);
-        turns.held.push_back((slot, request));
+        queue.hold(slot, request);
     }
 
-    /// Goes on with a turn, or to the next one.
-    pub(super) fn go_on_with_turn(&mut self) {
-        let Some(turns) = &mut self.turns else { return };
-        // No read was started since the last one ended: all that may be under way is read.
-        if !turns.is_writing && self.reads == 0 && !turns.held.is_empty() {
-            // The reads of a turn end in any order.
-            let piece = |slot: usize| self.pending[slot].map(|piece| piece.extent.source);
-            let file = |request: &IoRequest| request.file;
-            let held = turns.held.make_contiguous();
-            held.sort_by_key(|(slot, request)| (file(request), piece(*slot)));
-            turns.is_writing = true;
-        }
-        if !turns.is_writing {
+    /// Writes what is held, as far as it may.
+    pub(super) fn write_held(&mut self) {
+        let Some(queue) = &mut self.head_queue else { return };
+        if queue.held.is_empty() && !queue.is_writing {
             return;
+        }
+        if queue.takes_turns && !queue.is_writing {
+            // A read was started since the last one ended: more may be under way.
+            if self.reads > 0 {
+                return;
+            }
+            queue.is_writing = true;
+            self.pace.turn_begins();
         }
         if self.copier.control().is_stop() {
             return self.stop();
         }
-        while self.writes < TURN_DEPTH
+        while self.writes < HEAD_DEPTH
             && let Some((slot, request)) = self.take_held()
             && let Some(piece) = self.pending[slot].take()
         {
             self.submit(slot, piece, request);
         }
         if self.writes == 0
-            && let Some(turns) = &mut self.turns
-            && turns.held.is_empty()
+            && let Some(queue) = self.head_queue.as_mut().filter(|queue| queue.is_writing)
+            && queue.held.is_empty()
         {
-            turns.is_writing = false;
+            queue.is_writing = false;
             self.pace.turn_ended();
         }
     }
 
     fn take_held(&mut self) -> Option<(usize, IoRequest)> {
-        self.turns.as_mut()?.held.pop_front()
+        self.head_queue.as_mut()?.held.pop_front()
     }
 
     /// After a stop: what was read is not written.
@@ -87,8 +109,8 @@ impl<C: FileCopier> FilesRun<'_, C> {
                 active.gap = active.gap.min(piece.extent.source);
             }
         }
-        if let Some(turns) = &mut self.turns {
-            turns.is_writing = false;
+        if let Some(queue) = &mut self.head_queue {
+            queue.is_writing = false;
         }
     }
 }

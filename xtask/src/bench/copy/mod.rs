@@ -7,13 +7,14 @@
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
 //! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
+//! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
 //!
-//! The programs take turns. "Durable" is the command and `sync -f` after it; for Terrace, which
-//! ends when all is durable, that call too.
+//! The programs take turns. "Durable" is the command and `sync -f` after it, for Terrace too.
 
 mod background;
 mod beside;
 mod disk;
+mod guest;
 pub(super) mod image;
 mod large;
 mod limited;
@@ -40,6 +41,12 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("limited", limited::measure),
     ("beside", beside::measure),
     ("background", background::measure),
+    ("hdd-across", guest::across),
+    ("hdd-within", guest::within),
+    ("hdd-scattered", guest::scattered),
+    ("usb-vfat", guest::usb_vfat),
+    ("usb-exfat", guest::usb_exfat),
+    ("usb-ext4", guest::usb_ext4),
 ];
 
 /// Depth and KiB of a request of the bare loop: those of Terrace's ring.

@@ -15,7 +15,7 @@ use std::fs::File;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use sys::{ErrorKind, cachestat, file};
-use transfer::files_copy::{FileCopier, FileCopy, FileEnd, InFlight};
+use transfer::files_copy::{FileCopier, FileCopy, FileEnd, Heads, InFlight};
 
 /// What direct requests are aligned to where the kernel does not say.
 const USUAL_ALIGNMENT: u32 = 4096;
@@ -93,9 +93,18 @@ impl FileCopier for RingFiles<'_, '_> {
         }
     }
 
-    fn takes_turns(&self) -> bool {
-        // In the background there is one request at a time, or none.
-        self.shared.disks.is_one && !self.shared.request.background
+    fn heads(&self) -> Heads {
+        let disks = &self.shared.disks;
+        if self.shared.request.background {
+            // One request at a time, or none.
+            Heads::None
+        } else if disks.is_one {
+            Heads::Shared
+        } else if disks.rotate() {
+            Heads::Apart
+        } else {
+            Heads::None
+        }
     }
 
     fn read(&mut self, tag: &mut Self::Tag, data: &[u8], offset: u64) {
