@@ -69,7 +69,7 @@ impl ComputePlan {
 
 impl Repeatable for ComputeReport {
     fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
-        let step_ns = runs::between(&reports, Better::Lower, |report| Some(&report.step_ns));
+        let step_ns = runs::between(&reports, Better::Lower, &runs, |report| Some(&report.step_ns));
         let mut tally = Tally::default();
         reports.iter().for_each(|report| tally.merge(&report.tally));
         let interrupted = reports.iter().any(|report| report.interrupted);

@@ -17,13 +17,16 @@ use model::{Covers, error_chain};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::helper::{Caller, Helper, HiddenCommand, Received};
 
 /// The runs if none are asked for: their whole range holds the median with 99.6 % if they are
-/// independent. Room for the drift of a machine is added
-/// ([`model::estimate::interval_between_runs`]).
+/// independent. What is added because they are not is said in [`model::statistics::spells`].
 pub const DEFAULT_RUNS: u32 = 9;
+
+/// The time that runs are spread over if none is asked for: several times the 10 to 40 s of a slow
+/// spell, and what a person may wait for a number that is to repeat.
+pub const DEFAULT_SPREAD: Duration = Duration::from_secs(60);
 
 /// More runs are refused.
 pub const MOST_RUNS: u32 = 100;
@@ -42,8 +45,11 @@ const NAP: Duration = Duration::from_millis(100);
 pub struct Repeats {
     /// Runs.
     pub runs: u32,
-    /// Time for all of them together.
+    /// Time for all of them together, without the waits between them.
     pub budget: Duration,
+    /// From the start of the first to the start of the last; zero is one after the other. After a
+    /// run that failed no wait follows.
+    pub over: Duration,
     /// What the first run needs beside its share, for a part that only the first one has.
     pub first_extra: Duration,
 }
@@ -69,12 +75,15 @@ impl RunOrder {
 }
 
 /// How many runs are in a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Runs {
     /// Asked for.
     pub asked: u32,
     /// In the figures.
     pub counted: u32,
+    /// Seconds from the start of the first of these to the start of the last.
+    #[serde(default)]
+    pub span_s: f64,
     /// What the intervals hold.
     pub covers: Covers,
     /// Why the others are not in the figures.
@@ -84,7 +93,8 @@ pub struct Runs {
 impl Default for Runs {
     /// One process, this one.
     fn default() -> Self {
-        Self { asked: 1, counted: 1, covers: Covers::WithinRun, left_out: Vec::new() }
+        let (covers, left_out) = (Covers::WithinRun, Vec::new());
+        Self { asked: 1, counted: 1, span_s: 0.0, covers, left_out }
     }
 }
 
@@ -93,6 +103,11 @@ pub trait Repeatable: Serialize + DeserializeOwned {
     /// The report of all `reports`, which are of one plan and at least two; `runs` says how many
     /// and goes into it.
     fn combine(reports: Vec<Self>, runs: Runs) -> Self;
+
+    /// Whether a failure ended the run before its plan did, though it has a report.
+    fn has_failed(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,19 +123,30 @@ enum RunReply<R> {
 /// # Errors
 /// That of the first run if none succeeded.
 pub fn repeat<R: Repeatable>(repeats: &Repeats, command: &HiddenCommand) -> Result<R> {
-    let budget = Budget::of(repeats.budget.saturating_add(repeats.first_extra));
-    let mut reports = Vec::new();
+    let first_start = Instant::now();
+    let mut left = repeats.budget.saturating_add(repeats.first_extra);
+    let mut reports: Vec<R> = Vec::new();
+    let mut starts = Vec::new();
     let mut first_error = None;
     let mut left_out = Vec::new();
     for run in 0..repeats.runs {
-        let share = share(repeats, run, budget.left(), reports.is_empty());
-        if run > 0 && (budget.interrupted() || share < LEAST_SHARE) {
+        if reports.last().is_some_and(|report| !report.has_failed()) {
+            wait_until(first_start + repeats.due(run));
+        }
+        let share = share(repeats, run, left, reports.is_empty());
+        if run > 0 && (sys::interrupt::requested() || share < LEAST_SHARE) {
             left_out.push(format!("no time was left for {} of them", repeats.runs - run));
             break;
         }
         let order = RunOrder { run, runs: repeats.runs, budget: share };
-        match one_run(command, &order) {
-            Ok(report) => reports.push(report),
+        let start = Instant::now();
+        let outcome = one_run(command, &order);
+        left = left.saturating_sub(start.elapsed());
+        match outcome {
+            Ok(report) => {
+                reports.push(report);
+                starts.push(start);
+            }
             // A share that is too short for one figure, after others were enough.
             Err(error) if error.kind == ErrorKind::Impossible && !reports.is_empty() => {
                 left_out.push(format!("run {}: {}", run + 1, error_chain(&error)));
@@ -134,10 +160,30 @@ pub fn repeat<R: Repeatable>(repeats: &Repeats, command: &HiddenCommand) -> Resu
     }
     let counted = reports.len() as u32;
     let covers = if counted > 1 { Covers::BetweenRuns } else { Covers::WithinRun };
-    let runs = Runs { asked: repeats.runs, counted, covers, left_out };
+    let span = starts.first().zip(starts.last()).map(|(first, last)| *last - *first);
+    let span_s = span.unwrap_or_default().as_secs_f64();
+    let runs = Runs { asked: repeats.runs, counted, span_s, covers, left_out };
     match first_error {
         Some(error) if reports.is_empty() => Err(error),
         _ => Ok(R::combine(reports, runs)),
+    }
+}
+
+impl Repeats {
+    /// When `run` is to start, after the start of the first.
+    fn due(&self, run: u32) -> Duration {
+        self.over.mul_f64(f64::from(run) / f64::from(self.runs.saturating_sub(1).max(1)))
+    }
+}
+
+/// Sleeps until `due`, or until Ctrl-C.
+fn wait_until(due: Instant) {
+    while !sys::interrupt::requested() {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(NAP));
     }
 }
 
@@ -218,13 +264,14 @@ fn reason(error: &Error) -> String {
     error.reason.iter().cloned().chain(source).collect::<Vec<_>>().join(": ")
 }
 
-/// The estimates of the same quantity in all `reports`, combined.
+/// The estimates of the same quantity in all `reports`, which are of `runs`, combined.
 pub(crate) fn between<'r, R>(
     reports: &'r [R],
     better: model::estimate::Better,
+    runs: &Runs,
     of: impl Fn(&'r R) -> Option<&'r model::Estimate>,
 ) -> Option<model::Estimate> {
-    model::Estimate::between_runs(reports.iter().filter_map(of), better)
+    model::Estimate::between_runs(reports.iter().filter_map(of), better, runs.span_s)
 }
 
 #[cfg(test)]
@@ -234,12 +281,26 @@ mod tests {
     #[test]
     fn a_run_gets_its_share_and_the_first_what_only_it_needs() {
         let s = Duration::from_secs;
-        let repeats = Repeats { runs: 9, budget: s(18), first_extra: s(3) };
+        let over = Duration::ZERO;
+        let repeats = Repeats { runs: 9, budget: s(18), over, first_extra: s(3) };
         assert_eq!(share(&repeats, 0, s(21), true), s(5));
         assert_eq!(share(&repeats, 1, s(16), false), s(2));
         assert_eq!(share(&repeats, 8, s(7), false), s(7));
         // The first failed: its share was too short.
         assert_eq!(share(&repeats, 1, s(16), true), s(8));
+    }
+
+    #[test]
+    fn the_starts_of_runs_are_spread_evenly() {
+        let of = |runs, over| Repeats {
+            runs,
+            budget: Duration::MAX,
+            over: Duration::from_secs(over),
+            first_extra: Duration::ZERO,
+        };
+        let due = |run| of(9, 60).due(run).as_secs_f64();
+        assert_eq!((due(0), due(1), due(8)), (0.0, 7.5, 60.0));
+        assert_eq!((of(1, 60).due(0), of(9, 0).due(8)), (Duration::ZERO, Duration::ZERO));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! interval holds.
 
 use crate::statistics;
+use crate::statistics::spells::interval_between_runs;
 use serde::{Deserialize, Serialize};
 
 /// What an interval holds.
@@ -16,7 +17,7 @@ pub enum Covers {
     /// The trials of one process in one piece of memory. The next process differs by more.
     #[default]
     WithinRun,
-    /// Several runs of the probe, each a process of its own with new memory.
+    /// Several runs of the probe, each a process of its own.
     BetweenRuns,
 }
 
@@ -29,29 +30,6 @@ impl Covers {
             Self::BetweenRuns => "between_runs",
         }
     }
-}
-
-/// Fewer runs have no interval: the whole range of 5 values holds the median only with 93.75 %.
-pub const LEAST_RUNS: usize = 6;
-
-/// How much further an interval between runs reaches from the median than the runs' medians do.
-/// Found by repeating: of 20 commands, minutes apart, half of the plain ranges held the median of
-/// all, because a machine drifts more in minutes than in the seconds of one command
-/// (`cargo xtask bench coverage`).
-const DRIFT: i32 = 3;
-
-/// The interval of `median` between runs: from the lowest to the highest of the runs' medians, each
-/// three times as far away, as a ratio. `None` below [`LEAST_RUNS`].
-///
-/// By order statistics the plain range would hold the true median with more than 95 % where runs
-/// are independent (9 runs: 99.6 %). Runs that follow each other are not.
-#[must_use]
-pub fn interval_between_runs(median: f64, sorted: &[f64]) -> Option<(f64, f64)> {
-    if sorted.len() < LEAST_RUNS || median.is_nan() || median <= 0.0 {
-        return None;
-    }
-    let farther = |end: f64| median * (end / median).powi(DRIFT);
-    Some((farther(*sorted.first()?), farther(*sorted.last()?)))
 }
 
 /// A quantity measured by repeated trials; the unit is in the field's name
@@ -116,21 +94,23 @@ impl Estimate {
         })
     }
 
-    /// The estimate from those of several runs, each of another process: that of one alone as it
-    /// is, `None` for none.
+    /// The estimate from those of several runs, each of another process, in the order of time, the
+    /// last of which began `span_s` after the first: that of one alone as it is, `None` for none.
     ///
     /// Its interval is [`interval_between_runs`].
     pub fn between_runs<'e>(
         runs: impl IntoIterator<Item = &'e Self>,
         better: Better,
+        span_s: f64,
     ) -> Option<Self> {
         let runs: Vec<&Self> = runs.into_iter().collect();
         if let [only] = runs.as_slice() {
             return Some((*only).clone());
         }
-        let sorted = statistics::sorted(&runs.iter().map(|run| run.median).collect::<Vec<_>>());
+        let medians: Vec<f64> = runs.iter().map(|run| run.median).collect();
+        let sorted = statistics::sorted(&medians);
         let median = statistics::median(&sorted)?;
-        let interval = interval_between_runs(median, &sorted);
+        let interval = interval_between_runs(&medians, span_s);
         let bests = runs.iter().map(|run| run.best);
         Some(Self {
             median,
@@ -248,26 +228,25 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_of_runs_reaches_farther_than_they_do_and_says_so() {
+    fn an_interval_of_runs_is_that_of_their_medians_and_says_so() {
         let run = |median: f64| {
             let values: Vec<f64> = (0..9).map(|i| median + f64::from(i - 4) / 1000.0).collect();
             Estimate::from_values(&values, Better::Higher, 1).unwrap()
         };
-        let runs: Vec<Estimate> = [13.3, 13.9, 13.6, 13.5, 13.7, 13.4].map(run).to_vec();
-        let all = Estimate::between_runs(&runs, Better::Higher).unwrap();
-        // Three times as far from 13.55 as the lowest and the highest run, as a ratio.
-        let near = |end: Option<f64>, run: f64| {
-            (end.unwrap() / (13.55 * (run / 13.55).powi(3)) - 1.0).abs() < 1e-9
-        };
-        assert!(near(all.low, 13.3) && near(all.high, 13.9), "{all:?}");
-        assert!(all.low < Some(12.9) && all.high > Some(14.6));
+        let runs = [13.3, 13.9, 13.6, 13.5, 13.7, 13.4].map(run);
+        let all = Estimate::between_runs(&runs, Better::Higher, 60.0).unwrap();
+        let medians = runs.each_ref().map(|run| run.median);
+        assert_eq!(all.low.zip(all.high), interval_between_runs(&medians, 60.0));
+        assert!(all.low < Some(13.3) && all.high > Some(13.9), "{all:?}");
+        let at_once = Estimate::between_runs(&runs, Better::Higher, 1.0).unwrap();
+        assert!(at_once.low < all.low && at_once.high > all.high, "{at_once:?}");
         assert_eq!((all.covers, all.runs), (Covers::BetweenRuns, 6));
         assert_eq!((all.median, all.best), (13.55, 13.904));
         assert_eq!((all.trials, all.discarded), (54, 6));
         // Three are too few; one says nothing of the others.
-        let few = Estimate::between_runs(&runs[..3], Better::Higher).unwrap();
+        let few = Estimate::between_runs(&runs[..3], Better::Higher, 60.0).unwrap();
         assert_eq!((few.low, few.covers), (None, Covers::BetweenRuns));
-        assert_eq!(Estimate::between_runs(&runs[..1], Better::Higher).unwrap(), runs[0]);
-        assert_eq!(Estimate::between_runs(&[], Better::Higher), None);
+        assert_eq!(Estimate::between_runs(&runs[..1], Better::Higher, 60.0).unwrap(), runs[0]);
+        assert_eq!(Estimate::between_runs(&[], Better::Higher, 60.0), None);
     }
 }

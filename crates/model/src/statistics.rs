@@ -1,5 +1,6 @@
 //! Statistics of repeated trials: quantiles and the interval of the median. Two sets of
-//! runs are compared by [`ranks`] and [`bootstrap`]; blocks of time within one run by [`blocks`].
+//! runs are compared by [`ranks`] and [`bootstrap`]; blocks of time within one run by [`blocks`];
+//! runs that follow each other on a machine with slow spells have the interval of [`spells`].
 //!
 //! Everything is by rank, nothing assumes a normal distribution: times on a
 //! shared machine have one hard floor and a long tail. The interval of the
@@ -9,6 +10,7 @@
 pub mod blocks;
 pub mod bootstrap;
 pub mod ranks;
+pub mod spells;
 
 /// The `q` quantile (0 to 1) of `sorted` with linear interpolation; `None` when empty.
 ///

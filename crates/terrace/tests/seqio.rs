@@ -10,8 +10,10 @@ use testkit::{TempDir, Tmpfs};
 fn write_sync_cold_and_cached_read_each_have_a_rate() {
     let directory = TempDir::new();
     for mode in ["--quick", "--direct --quick"] {
-        let json =
-            probe_json("seqio", &format!("{} --size 16m {mode}", directory.path().display()));
+        let json = probe_json(
+            "seqio",
+            &format!("{} --size 16m --over 0 {mode}", directory.path().display()),
+        );
         let phases = json["result"]["phases"].as_array().unwrap();
         let names: Vec<&str> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["write", "sync", "cold_read", "cached_read"]);
@@ -27,7 +29,7 @@ fn write_sync_cold_and_cached_read_each_have_a_rate() {
 #[test]
 fn several_runs_have_intervals_and_the_first_write_apart() {
     let directory = TempDir::new();
-    let line = format!("{} --size 16m --runs 8", directory.path().display());
+    let line = format!("{} --size 16m --runs 8 --over 0", directory.path().display());
     let json = probe_json("seqio", &line);
     let phases = json["result"]["phases"].as_array().unwrap();
     let of = |name: &str| phases.iter().find(|phase| phase["name"] == name).unwrap();
@@ -51,7 +53,8 @@ fn several_runs_have_intervals_and_the_first_write_apart() {
 #[test]
 fn the_table_is_rectangular_csv() {
     let directory = TempDir::new();
-    let rows = probe_csv("seqio", &format!("{} --size 4m --bs 64k", directory.path().display()));
+    let rows =
+        probe_csv("seqio", &format!("{} --size 4m --bs 64k --over 0", directory.path().display()));
     assert_eq!(rows.len(), 5);
 }
 
@@ -61,7 +64,7 @@ fn a_file_of_the_users_is_only_read() {
     let file = directory.join("mine");
     let contents = vec![9_u8; 4 << 20];
     std::fs::write(&file, &contents).unwrap();
-    let page = terrace(&format!("measure seqio {} --size 4m", file.display())).done();
+    let page = terrace(&format!("measure seqio {} --size 4m --quick", file.display())).done();
     assert!(page.contains("read") && !page.contains("write  "), "{page}");
     assert_eq!(std::fs::read(&file).unwrap(), contents);
 }

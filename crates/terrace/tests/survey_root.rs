@@ -229,7 +229,7 @@ fn a_memory_limit_shrinks_the_buffers_and_kills_no_process() {
     command.args(["measure", "memcpy", "memcpy", "--size", "1g"]);
     run(command).refused(3, "only ");
     let mut command = group.command(TERRACE);
-    command.args(["measure", "faults", "--wait", "0s", "--json"]);
+    command.args(["measure", "faults", "--wait", "0s", "--over", "0", "--json"]);
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let faults: Value = serde_json::from_str(&ran.out).unwrap();

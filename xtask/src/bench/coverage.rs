@@ -1,16 +1,17 @@
 //! Whether intervals hold what they say: each probe is repeated, and the share of its 95 %
 //! intervals that hold the median of all repetitions is counted.
 //!
-//! The probes take turns, so that a drift of the machine meets all of them alike. The budgets are
-//! shorter than the default ones, so that 20 repetitions of all take minutes. The median of all is
-//! taken for the truth: it is the best guess there is, and part of it is each interval's own.
+//! A command spreads its runs over a minute and mostly waits, so several repetitions are under way
+//! at the same time, each in [`Slots`] of its own: no two runs are to meet. The budgets are shorter
+//! than the default ones, so that runs fit into their slots. The median of all is taken for the
+//! truth: it is the best guess there is, and part of it is each interval's own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::record::{Series, Target};
-use super::turns::{self, Turn};
+use super::peer::Peer;
+use super::record::{Record, Series, Target};
 use super::{Session, ratio, report};
 use crate::error::Error;
 
@@ -19,31 +20,44 @@ use crate::error::Error;
 const TARGET: f64 = 90.0;
 
 /// A probe that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// From the first to the last start of the runs of a command, as the words of the probes say it,
+/// and how many they are by default.
+const OVER: Duration = Duration::from_secs(60);
+const RUNS: u32 = 9;
 
 /// A probe, with what is read of its result.
 struct Probe {
     /// The part's name.
     name: &'static str,
-    /// Its words, without those of where; `DIR` is the directory.
+    /// The part that it belongs to, whose runs fit beside each other.
+    group: &'static str,
+    /// Its words, without those of how long; `DIR` is the directory.
     words: &'static str,
+    /// What one run takes at most, in milliseconds, with the start of its process.
+    run_ms: u32,
     /// Each figure: its name, and where its estimate is (RFC 6901).
     figures: &'static [(&'static str, &'static str)],
 }
 
 /// The names of the parts.
 pub(super) const PARTS: &[&str] =
-    &["memcpy", "memlat", "compute", "faults", "iolat", "depth", "seqio"];
+    &["times", "storage", "memcpy", "memlat", "compute", "faults", "iolat", "depth", "seqio"];
 
 const PROBES: [Probe; 7] = [
     Probe {
         name: "memcpy",
-        words: "measure memcpy memcpy --size 128m --budget 10s",
+        group: "memcpy",
+        words: "measure memcpy memcpy --size 128m --budget 9s --over 1min",
+        run_ms: 1150,
         figures: &[("memcpy at 128 MiB", "/result/rows/0/bytes_per_s")],
     },
     Probe {
         name: "memlat",
-        words: "measure memlat --size 16k,64m --pages thp --pattern random --budget 5s",
+        group: "times",
+        words: "measure memlat --size 16k,64m --pages thp --pattern random --budget 4s --over 1min",
+        run_ms: 490,
         figures: &[
             ("a load from 16 KiB", "/result/rows/0/load_ns"),
             ("a load from 64 MiB", "/result/rows/1/load_ns"),
@@ -51,12 +65,16 @@ const PROBES: [Probe; 7] = [
     },
     Probe {
         name: "compute",
-        words: "measure compute --budget 2s",
+        group: "times",
+        words: "measure compute --budget 2s --over 1min",
+        run_ms: 230,
         figures: &[("a step of the control", "/result/step_ns")],
     },
     Probe {
         name: "faults",
-        words: "measure faults --limit 96m --wait 0 --budget 5s",
+        group: "times",
+        words: "measure faults --limit 96m --wait 0 --budget 4s --over 1min",
+        run_ms: 490,
         figures: &[
             ("first touch of 4 KiB", "/result/series/0/touch_ns"),
             ("first touch of 2 MiB", "/result/series/1/touch_ns"),
@@ -64,7 +82,9 @@ const PROBES: [Probe; 7] = [
     },
     Probe {
         name: "iolat",
-        words: "measure iolat DIR -D -S 16m --budget 4s",
+        group: "storage",
+        words: "measure iolat DIR -D -S 16m --budget 4s --over 1min",
+        run_ms: 470,
         figures: &[
             ("a request back to back", "/result/paces/0/latency"),
             ("a request each 10 ms", "/result/paces/1/latency"),
@@ -72,12 +92,16 @@ const PROBES: [Probe; 7] = [
     },
     Probe {
         name: "depth",
-        words: "measure iolat DIR -D --iodepth 8 -S 16m --budget 2s",
+        group: "storage",
+        words: "measure iolat DIR -D --iodepth 8 -S 16m --budget 2s --over 1min",
+        run_ms: 250,
         figures: &[("requests, 8 in flight", "/result/random/requests_per_s")],
     },
     Probe {
         name: "seqio",
-        words: "measure seqio DIR --size 64m --budget 10s",
+        group: "storage",
+        words: "measure seqio DIR --size 64m --budget 10s --over 1min",
+        run_ms: 400,
         figures: &[("write", "write"), ("cold read", "cold_read")],
     },
 ];
@@ -90,6 +114,33 @@ struct Interval {
     high: f64,
 }
 
+/// When the repetitions of several probes start, so that no two of their runs meet.
+struct Slots {
+    /// From the start of one run of a command to that of the next.
+    spacing: Duration,
+    /// What one repetition needs of it: a run of each probe.
+    width: Duration,
+    /// Repetitions that are under way at the same time.
+    at_once: u32,
+}
+
+impl Slots {
+    fn new(width: Duration) -> Self {
+        let spacing = OVER / (RUNS - 1);
+        let at_once = spacing.as_nanos() / width.as_nanos().max(1);
+        Self { spacing, width, at_once: u32::try_from(at_once).unwrap_or(1).clamp(1, RUNS) }
+    }
+
+    /// The start of a repetition, after that of the first: behind the others of its group by a
+    /// slot, and by spacings that make them even.
+    fn start(&self, repetition: u32) -> Duration {
+        let (group, place) = (repetition / self.at_once, repetition % self.at_once);
+        let whole = self.spacing * RUNS;
+        let behind = RUNS / self.at_once * place;
+        whole * group + self.spacing * behind + self.width * place
+    }
+}
+
 /// Repeats all probes that are asked for, and counts.
 ///
 /// # Errors
@@ -97,48 +148,79 @@ struct Interval {
 pub(super) fn run(session: &mut Session) -> Result<(), Error> {
     let Session { request, terrace, directory, record, .. } = session;
     let path = directory.name().to_owned();
-    let chosen: Vec<&Probe> = PROBES.iter().filter(|probe| request.includes(probe.name)).collect();
+    let is_chosen = |probe: &&Probe| request.includes(probe.name) || request.includes(probe.group);
+    let chosen: Vec<&Probe> = PROBES.iter().filter(is_chosen).collect();
     for probe in &chosen {
         record.command(terrace.command_line(&words(probe, "DIR")));
     }
-    let terrace = &*terrace;
-    let path = path.as_str();
-    let mut programs: Vec<Turn<'_>> = Vec::new();
-    for probe in &chosen {
-        programs.push(Box::new(move || {
-            let output = report::run(terrace, &words(probe, path), LIMIT)?;
-            let intervals =
-                probe.figures.iter().map(|(_, pointer)| interval(&output, pointer)).collect();
-            flat(intervals)
-        }));
-    }
-    let all = turns::rotate("repetitions of all probes", request.alternations, &mut programs)?;
-    drop(programs);
-    for (probe, figures) in chosen.iter().zip(&all) {
-        for ((name, _), values) in probe.figures.iter().zip(figures.chunks(3)) {
-            let what = format!("{}: {name}", probe.name);
-            let [medians, lows, highs] = values else {
-                return Err(report::malformed(format!("{what}: a figure is missing")));
-            };
-            let share = share(medians, lows, highs);
-            let series = |name: &str, values: &[f64]| Series::new(name, values);
-            record.add_alone(
-                &format!("{what}: intervals that hold the median of all"),
-                "%",
-                series("share", &[share]),
-                Some(Target::AtLeast(TARGET)),
-            )?;
-            let width = widths(medians, lows, highs);
-            record.add_alone(
-                &format!("{what}: half the interval"),
-                "%",
-                series("+-", &width),
-                None,
-            )?;
-            for (end, values) in [("median", medians), ("low", lows), ("high", highs)] {
-                record.add_alone(&format!("{what}: {end}"), "", series(end, values), None)?;
-            }
+    let count = u32::try_from(request.alternations).unwrap_or(u32::MAX);
+    let all = repetitions(terrace, &chosen, path.as_str(), count)?;
+    for (place, probe) in chosen.iter().enumerate() {
+        for (figure, (name, _)) in probe.figures.iter().enumerate() {
+            let intervals: Vec<Interval> =
+                all.iter().filter_map(|one| one.get(place)?.get(figure).copied()).collect();
+            count_held(record, &format!("{}: {name}", probe.name), &intervals)?;
         }
+    }
+    Ok(())
+}
+
+/// The intervals of each repetition, of each probe, of each of its figures.
+fn repetitions(
+    terrace: &Peer,
+    chosen: &[&Probe],
+    path: &str,
+    count: u32,
+) -> Result<Vec<Vec<Vec<Interval>>>, Error> {
+    let widths = chosen.iter().map(|probe| Duration::from_millis(probe.run_ms.into()));
+    let slots = Slots::new(widths.sum());
+    let first_start = Instant::now();
+    std::thread::scope(|scope| {
+        let mut under_way = Vec::new();
+        for repetition in 0..count {
+            let mut start = first_start + slots.start(repetition);
+            let mut probes = Vec::new();
+            for &probe in chosen {
+                probes.push(scope.spawn(move || {
+                    std::thread::sleep(start.saturating_duration_since(Instant::now()));
+                    let output = report::run(terrace, &words(probe, path), LIMIT)?;
+                    let figures = probe.figures.iter();
+                    figures.map(|(_, pointer)| interval(&output, pointer)).collect()
+                }));
+                start += Duration::from_millis(probe.run_ms.into());
+            }
+            under_way.push(probes);
+        }
+        let mut all = Vec::new();
+        for (done, probes) in under_way.into_iter().enumerate() {
+            let ended = probes.into_iter().map(|probe| probe.join().map_err(|_| panicked())?);
+            all.push(ended.collect::<Result<_, Error>>()?);
+            eprintln!("repetitions of all probes: {} of {count}", done + 1);
+        }
+        Ok(all)
+    })
+}
+
+fn panicked() -> Error {
+    report::malformed("the thread of a probe panicked".to_owned())
+}
+
+/// Records how many of the intervals of the figure `what` hold the median of all, and all of them.
+fn count_held(record: &mut Record, what: &str, intervals: &[Interval]) -> Result<(), Error> {
+    let of = |end: fn(&Interval) -> f64| intervals.iter().map(end).collect::<Vec<f64>>();
+    let (medians, lows, highs) = (of(|it| it.median), of(|it| it.low), of(|it| it.high));
+    let share = share(&medians, &lows, &highs);
+    record.add_alone(
+        &format!("{what}: intervals that hold the median of all"),
+        "%",
+        Series::new("share", &[share]),
+        Some(Target::AtLeast(TARGET)),
+    )?;
+    let width = widths(&medians, &lows, &highs);
+    let half = Series::new("+-", &width);
+    record.add_alone(&format!("{what}: half the interval"), "%", half, None)?;
+    for (end, values) in [("median", &medians), ("low", &lows), ("high", &highs)] {
+        record.add_alone(&format!("{what}: {end}"), "", Series::new(end, values), None)?;
     }
     Ok(())
 }
@@ -169,16 +251,6 @@ fn interval(output: &Value, pointer: &str) -> Result<Interval, Error> {
     Ok(Interval { median: median?, low: low?, high: high? })
 }
 
-/// The numbers of all intervals, three for each.
-fn flat(intervals: Vec<Result<Interval, Error>>) -> Result<Vec<f64>, Error> {
-    let mut all = Vec::new();
-    for interval in intervals {
-        let Interval { median, low, high } = interval?;
-        all.extend([median, low, high]);
-    }
-    Ok(all)
-}
-
 /// How many percent of the intervals hold the median of all medians.
 fn share(medians: &[f64], lows: &[f64], highs: &[f64]) -> f64 {
     let truth = ratio::summary(medians).map_or(f64::NAN, |summary| summary.median);
@@ -204,6 +276,39 @@ mod tests {
         let halves = super::share(&medians, &[9.0, 10.0, 11.0, 12.0], &[11.0, 12.0, 13.0, 14.0]);
         assert_eq!(halves, 50.0);
         assert_eq!(widths(&[10.0], &[9.0], &[11.0]), [10.0]);
+    }
+
+    #[test]
+    fn each_group_fits_six_times_and_all_once() {
+        let slots = |group: &str| {
+            let of = PROBES.iter().filter(|probe| group.is_empty() || probe.group == group);
+            Slots::new(of.map(|probe| Duration::from_millis(probe.run_ms.into())).sum())
+        };
+        assert_eq!(
+            ["memcpy", "times", "storage", ""].map(|group| slots(group).at_once),
+            [6, 6, 6, 2]
+        );
+    }
+
+    #[test]
+    fn no_two_runs_meet() {
+        for width in [400, 1150, 1250, 4000, 9000].map(Duration::from_millis) {
+            let slots = Slots::new(width);
+            let starts = (0..20).flat_map(|repetition| {
+                let runs = move |slots: &Slots| {
+                    (0..RUNS).map(|run| slots.start(repetition) + slots.spacing * run).collect()
+                };
+                let starts: Vec<Duration> = runs(&slots);
+                starts
+            });
+            let mut all: Vec<Duration> = starts.collect();
+            all.sort();
+            let least = width.min(slots.spacing);
+            assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= least), "{width:?}: {all:?}");
+        }
+        // Six at a time: 20 repetitions last less than five minutes.
+        let last = Slots::new(Duration::from_millis(1200)).start(19) + OVER;
+        assert!(last < Duration::from_secs(280), "{last:?}");
     }
 
     #[test]

@@ -15,17 +15,17 @@ impl Repeatable for FaultReport {
         reports.iter().for_each(|report| tally.merge(&report.tally));
         let series: Vec<FaultSeries> = (reports.first().iter())
             .flat_map(|report| &report.series)
-            .map(|series| combined_series(&reports, series))
+            .map(|series| combined_series(&reports, series, &runs))
             .collect();
         let control =
-            runs::between(&reports, Better::Lower, |report| report.control_step_ns.as_ref());
+            runs::between(&reports, Better::Lower, &runs, |report| report.control_step_ns.as_ref());
         let interrupted = reports.iter().any(|report| report.interrupted);
         let first = reports.swap_remove(0);
         Self { series, tally, control_step_ns: control, interrupted, runs, ..first }
     }
 }
 
-fn combined_series(reports: &[FaultReport], of: &FaultSeries) -> FaultSeries {
+fn combined_series(reports: &[FaultReport], of: &FaultSeries, runs: &Runs) -> FaultSeries {
     let all = reports.iter().flat_map(|report| &report.series);
     let same: Vec<&FaultSeries> =
         all.filter(|other| (other.way, other.phase) == (of.way, of.phase)).collect();
@@ -35,7 +35,7 @@ fn combined_series(reports: &[FaultReport], of: &FaultSeries) -> FaultSeries {
     };
     let sum = |value: fn(&FaultSeries) -> u64| same.iter().map(|series| value(series)).sum();
     let touches = same.iter().filter_map(|series| series.touch_ns.as_ref());
-    let touch_ns = Estimate::between_runs(touches, Better::Lower);
+    let touch_ns = Estimate::between_runs(touches, Better::Lower, runs.span_s);
     FaultSeries {
         touches: sum(|series| series.touches),
         faults: same.iter().map(|series| series.faults).sum(),

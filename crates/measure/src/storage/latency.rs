@@ -1,8 +1,8 @@
 //! Latency of single requests as a report holds it: percentiles where there were
 //! enough requests, and the bars of the histogram.
 
-use model::estimate::interval_between_runs;
 use model::histogram::Bar;
+use model::statistics::spells::interval_between_runs;
 use model::{Covers, Histogram, Latency, statistics};
 use serde::{Deserialize, Serialize};
 
@@ -68,18 +68,18 @@ impl From<&Histogram> for RequestLatency {
 }
 
 impl RequestLatency {
-    /// The latency of several runs: percentiles of all requests, the median of the runs' medians
-    /// with the interval of [`interval_between_runs`].
-    pub fn between_runs(runs: &[&RequestLatency]) -> Self {
+    /// The latency of several runs in the order of time, the last of which began `span_s` after the
+    /// first: percentiles of all requests, the median of the runs' medians with the interval of
+    /// [`interval_between_runs`].
+    pub fn between_runs(runs: &[&RequestLatency], span_s: f64) -> Self {
         if let [only] = runs {
             return Self { counts: Vec::new(), ..(*only).clone() };
         }
         let mut all = Histogram::new();
         runs.iter().for_each(|run| all.add_counts(&run.counts));
-        let medians =
-            statistics::sorted(&runs.iter().filter_map(|run| run.p50_ns).collect::<Vec<_>>());
-        let median = statistics::median(&medians);
-        let interval = median.and_then(|median| interval_between_runs(median, &medians));
+        let medians: Vec<f64> = runs.iter().filter_map(|run| run.p50_ns).collect();
+        let median = statistics::median(&statistics::sorted(&medians));
+        let interval = interval_between_runs(&medians, span_s);
         Self {
             p50_ns: median,
             p50_low_ns: interval.map(|(low, _)| low),
@@ -135,12 +135,12 @@ mod tests {
                 RequestLatency::from(&histogram)
             })
             .collect();
-        let all = RequestLatency::between_runs(&runs.iter().collect::<Vec<_>>());
+        let all = RequestLatency::between_runs(&runs.iter().collect::<Vec<_>>(), 0.0);
         assert_eq!((all.requests, all.covers), (350, Covers::BetweenRuns));
         assert!(all.p99_ns.is_some(), "50 requests alone have none");
         let near = |value: Option<f64>, ns: f64| (value.unwrap() / ns - 1.0).abs() < 0.03;
         assert!(near(all.p50_ns, 40_000.0) && near(all.p50_low_ns, 10_000.0 / 16.0));
         assert!(near(all.p50_high_ns, 70_000.0 * 49.0 / 16.0));
-        assert_eq!(RequestLatency::between_runs(&[&runs[0]]).covers, Covers::WithinRun);
+        assert_eq!(RequestLatency::between_runs(&[&runs[0]], 0.0).covers, Covers::WithinRun);
     }
 }

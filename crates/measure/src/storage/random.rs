@@ -44,13 +44,14 @@ pub struct RandomReport {
 }
 
 impl RandomReport {
-    /// The requests of several runs: of `first` and `others`.
-    pub fn between_runs(first: Self, others: impl IntoIterator<Item = Self>) -> Self {
+    /// The requests of several runs: of `first` and `others`, the last of which began `span_s`
+    /// after `first`.
+    pub fn between_runs(first: Self, others: impl IntoIterator<Item = Self>, span_s: f64) -> Self {
         let mut runs: Vec<Self> = std::iter::once(first).chain(others).collect();
         let latencies: Vec<&RequestLatency> = runs.iter().map(|run| &run.latency).collect();
-        let latency = RequestLatency::between_runs(&latencies);
+        let latency = RequestLatency::between_runs(&latencies, span_s);
         let rates = runs.iter().filter_map(|run| run.requests_per_s.as_ref());
-        let requests_per_s = Estimate::between_runs(rates, Better::Higher);
+        let requests_per_s = Estimate::between_runs(rates, Better::Higher, span_s);
         let cpu: Vec<f64> = runs.iter().filter_map(|run| run.cpu_ns_per_request).collect();
         let requests = runs.iter().map(|run| run.requests).sum();
         let wall_s = runs.iter().map(|run| run.wall_s).sum();

@@ -9,6 +9,7 @@ use super::value::{self, Offset};
 use clap::Args;
 use measure::faults::TouchMethod;
 use measure::memory::PageKind;
+use measure::runs::DEFAULT_SPREAD;
 use memops::Operation;
 use model::{Bytes, ChaseOrder};
 use std::path::PathBuf;
@@ -17,16 +18,22 @@ use std::time::Duration;
 // How long, where and in which form a probe runs.
 #[derive(Clone, Debug, Args)]
 pub struct ProbeArgs {
-    /// Stop measuring after this time, all runs together, and print what there is (default: 45s
-    /// for memcpy and memlat, 30s for faults, 5s for compute, 10s for iolat, 20s for seqio)
+    /// Stop measuring after this time, all runs together without the waits between them, and print
+    /// what there is (default: 45s for memcpy and memlat, 30s for faults, 5s for compute, 10s for
+    /// iolat, 20s for seqio)
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
 
     /// Repeat the probe in this many processes, so that intervals hold what changes from run to
-    /// run: which memory a process gets, where its file is (default: 9; 1 for memlat without --size
-    /// and iolat with -c)
+    /// run: how busy the machine is, which memory a process gets, where its file is (default: 9; 1
+    /// for memlat without --size and iolat with -c)
     #[arg(long, value_name = "N", value_parser = value::runs, allow_hyphen_values = true)]
     pub runs: Option<u32>,
+
+    /// Spread the runs over this time, with waits between them, as a slow spell of a machine lasts
+    /// many seconds. 0 is one after the other (default: 1min, or 0 with --budget)
+    #[arg(long, value_name = "DURATION", conflicts_with = "quick", value_parser = value::pause, allow_hyphen_values = true)]
+    pub over: Option<Duration>,
 
     /// Measure once: the intervals are within this run. The same as --runs 1
     #[arg(long, conflicts_with = "runs")]
@@ -50,6 +57,14 @@ impl ProbeArgs {
     #[must_use]
     pub fn runs(&self, default: u32) -> u32 {
         if self.quick { 1 } else { self.runs.unwrap_or(default) }
+    }
+
+    /// The time that the runs are spread over, where `is_limited` says that all of them together
+    /// were given a budget.
+    #[must_use]
+    pub fn over(&self, is_limited: bool) -> Duration {
+        let usual = if is_limited { Duration::ZERO } else { DEFAULT_SPREAD };
+        self.over.unwrap_or(usual)
     }
 }
 

@@ -111,9 +111,9 @@ fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
         return list::disassemble(name, &args.probe, color);
     }
     if let Some(line) = &args.classic {
-        if args.probe.quick || args.probe.runs.is_some() {
-            let text = "--classic makes as many passes as its own arguments say: --runs and \
-                        --quick cannot go with it";
+        if args.probe.quick || args.probe.runs.is_some() || args.probe.over.is_some() {
+            let text = "--classic makes as many passes as its own arguments say: --runs, --over \
+                        and --quick cannot go with it";
             return Err(Error::usage(text));
         }
         return classic::run(line, &args.probe, color, root);
@@ -126,17 +126,19 @@ fn memcpy(args: &MemcpyArgs, color: When, root: &Root) -> Result<Exit> {
 
 fn iolat(args: &IolatArgs, color: When, root: &Root) -> Result<Exit> {
     let quiet = args.quiet;
+    let budget = args.deadline.or(args.probe.budget);
+    let probe = ProbeArgs { budget, ..args.probe.clone() };
     // As many requests as were asked for are not made nine times.
     let usual = if args.count.is_some() { 1 } else { DEFAULT_RUNS };
     if let Some(depth) = random::depth(args)? {
         pin(&args.probe)?;
         let as_asked = |result| RandomResult { quiet, ..result };
-        return deliver(&args.probe, color, root, &Random { args, depth }, usual, as_asked);
+        return deliver(&probe, color, root, &Random { args, depth }, usual, as_asked);
     }
     let plan = requests(args);
     plan.plan.check()?;
     pin(&args.probe)?;
-    deliver(&args.probe, color, root, &plan, usual, |report| IolatResult { quiet, report })
+    deliver(&probe, color, root, &plan, usual, |report| IolatResult { quiet, report })
 }
 
 /// A report that needs nothing more to be shown.
@@ -156,15 +158,20 @@ fn deliver<P: ProbePlan, R: Report>(
 ) -> Result<Exit> {
     let count = args.runs(usual);
     Delivery::of_probe(args, color)?.carry_out(root, |activity| {
-        activity.display("measuring, Ctrl-C stops and prints what there is");
         let budget = plan.budget();
         if count == 1 {
+            activity.display("measuring, Ctrl-C stops and prints what there is");
             let order = RunOrder { run: 0, runs: 1, budget };
             let report = plan.measure(&order, root)?;
             return Ok(shown(P::Report::combine(vec![report], Runs::default())));
         }
         let first_extra = plan.first_extra().min(budget);
-        let repeats = Repeats { runs: count, budget: budget - first_extra, first_extra };
+        let over = args.over(args.budget.is_some());
+        activity.display(&format!(
+            "measuring {count} times over {} s, Ctrl-C stops and prints what there is",
+            over.as_secs().max(budget.as_secs())
+        ));
+        let repeats = Repeats { runs: count, budget: budget - first_extra, over, first_extra };
         let words = [OsString::from(HELPER), OsString::from("--")].into_iter();
         let command = HiddenCommand::new(words.chain(std::env::args_os().skip(1)));
         runs::repeat(&repeats, &command).map(shown)

@@ -24,8 +24,8 @@ use measure::disturbance::Tally;
 use measure::memory::PagesGranted;
 use measure::memory::SkippedMethod;
 use measure::runs::Runs;
-use model::estimate::LEAST_RUNS;
 use model::histogram::Bar;
+use model::statistics::spells::LEAST_RUNS;
 use model::{Covers, Estimate};
 use serde::Serialize;
 use std::path::Path;
@@ -99,6 +99,9 @@ fn control_note(out: &mut PageText, step_ns: &Option<Estimate>) {
     }
 }
 
+/// Runs within less time can all be in one slow spell, of which 10 to 40 s were seen.
+const SHORT_SPAN_S: f64 = 40.0;
+
 /// What the intervals hold, and which runs are missing.
 fn runs_note(out: &mut PageText, runs: &Runs) {
     let held = match (runs.covers, runs.counted as usize) {
@@ -112,13 +115,18 @@ fn runs_note(out: &mut PageText, runs: &Runs) {
             "{few} runs are too few for an interval, which needs {LEAST_RUNS}: give more --budget"
         ),
         (Covers::BetweenRuns, many) => {
+            let span = figure::time(runs.span_s * 1e9, Digits::Two);
             format!(
-                "+- is between {many} runs, each a process with new memory, and three times as wide \
-                 as they differ: a machine drifts more in minutes than in one command"
+                "+- is between {many} runs over {span}, each a process of its own; it is wider than \
+                 they differ the nearer they are, as a slow spell of a machine outlasts several"
             )
         }
     };
     out.note(&held);
+    let is_short = runs.span_s < SHORT_SPAN_S && runs.counted as usize >= LEAST_RUNS;
+    out.notes(is_short.then_some(
+        "a slow spell that lasts longer is not in it: --over 1min spreads the runs over a minute",
+    ));
     out.notes(runs.left_out.iter().map(|why| format!("not counted: {why}")));
 }
 

@@ -14,10 +14,10 @@ impl Repeatable for CopyReport {
         reports.iter().for_each(|report| tally.merge(&report.tally));
         let rows: Vec<CopyRow> = (reports.first().iter())
             .flat_map(|report| &report.rows)
-            .map(|row| combined_row(&reports, row))
+            .map(|row| combined_row(&reports, row, &runs))
             .collect();
         let control =
-            runs::between(&reports, Better::Lower, |report| report.control_step_ns.as_ref());
+            runs::between(&reports, Better::Lower, &runs, |report| report.control_step_ns.as_ref());
         let interrupted = reports.iter().any(|report| report.interrupted);
         let winners = judge::winners(&rows);
         let first = reports.swap_remove(0);
@@ -26,14 +26,14 @@ impl Repeatable for CopyReport {
 }
 
 /// The row of all reports that is of the same method and size as `row`.
-fn combined_row(reports: &[CopyReport], row: &CopyRow) -> CopyRow {
+fn combined_row(reports: &[CopyReport], row: &CopyRow, runs: &Runs) -> CopyRow {
     let key = |row: &CopyRow| (row.size_bytes, row.method.clone());
     let same: Vec<&CopyRow> = (reports.iter())
         .flat_map(|report| &report.rows)
         .filter(|other| key(other) == key(row))
         .collect();
     let rates = same.iter().filter_map(|row| row.bytes_per_s.as_ref());
-    let rate = Estimate::between_runs(rates, Better::Higher);
+    let rate = Estimate::between_runs(rates, Better::Higher, runs.span_s);
     let factor = nature(&row.method).1.filter(|_| row.size_bytes > CACHED_BYTES);
     // A run whose share ended before its turn verified nothing, and says nothing against it.
     let reached = same.iter().filter(|row| row.bytes_per_s.is_some());

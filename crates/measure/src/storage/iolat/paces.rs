@@ -135,6 +135,10 @@ fn each_pace(
 }
 
 impl Repeatable for PacesReport {
+    fn has_failed(&self) -> bool {
+        self.paces.iter().any(|pace| pace.requests.failure.is_some())
+    }
+
     fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
         let written_bytes = reports.iter().map(|report| report.written_bytes).sum();
         let served = Served::of_runs(reports.iter().map(|report| &report.served));
@@ -153,7 +157,7 @@ impl Repeatable for PacesReport {
             }
         }
         let combined = of_paces.into_iter().filter_map(|(interval_s, requests)| {
-            let requests = RequestReport::between_runs(requests)?;
+            let requests = RequestReport::between_runs(requests, runs.span_s)?;
             Some(PaceReport { interval_s, requests })
         });
         let paces = combined.collect();

@@ -60,12 +60,12 @@ pub struct RequestReport {
 }
 
 impl RequestReport {
-    /// The requests of several runs.
-    pub(super) fn between_runs(mut runs: Vec<Self>) -> Option<Self> {
+    /// The requests of several runs, the last of which began `span_s` after the first.
+    pub(super) fn between_runs(mut runs: Vec<Self>, span_s: f64) -> Option<Self> {
         let latencies: Vec<&RequestLatency> = runs.iter().map(|run| &run.latency).collect();
-        let latency = RequestLatency::between_runs(&latencies);
+        let latency = RequestLatency::between_runs(&latencies, span_s);
         let rates = runs.iter().filter_map(|run| run.requests_per_s.as_ref());
-        let requests_per_s = Estimate::between_runs(rates, Better::Higher);
+        let requests_per_s = Estimate::between_runs(rates, Better::Higher, span_s);
         let sum = |count: fn(&Self) -> u64| runs.iter().map(count).sum::<u64>();
         let (requests, failed, bytes) =
             (sum(|run| run.requests), sum(|run| run.failed), sum(|run| run.bytes));

@@ -23,6 +23,10 @@ const ORDER: [PhaseName; 6] = [
 const COLD: f64 = 1.5;
 
 impl Repeatable for SeqReport {
+    fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
     fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
         let is_apart = reports.len() > 1
             && reports.first().is_some_and(|report| report.mode == TransferMode::Buffered);
@@ -31,10 +35,10 @@ impl Repeatable for SeqReport {
             first.filter(|phase| phase.name == PhaseName::Write).for_each(set_apart);
         }
         let phases: Vec<SeqPhase> =
-            ORDER.iter().filter_map(|name| combined_phase(&reports, *name)).collect();
+            ORDER.iter().filter_map(|name| combined_phase(&reports, *name, &runs)).collect();
         let later = reports.iter().skip(usize::from(is_apart));
         let durable = later.filter_map(|report| report.durable_rate.as_ref());
-        let durable_rate = Estimate::between_runs(durable, Better::Higher);
+        let durable_rate = Estimate::between_runs(durable, Better::Higher, runs.span_s);
         let mut notes: Vec<String> = cold(&phases).into_iter().collect();
         for note in reports.iter_mut().flat_map(|report| std::mem::take(&mut report.notes)) {
             if !notes.contains(&note) {
@@ -64,13 +68,13 @@ fn set_apart(write: &mut SeqPhase) {
 }
 
 /// The phase `name` of all runs; of those that a budget cut only if there is no other.
-fn combined_phase(reports: &[SeqReport], name: PhaseName) -> Option<SeqPhase> {
+fn combined_phase(reports: &[SeqReport], name: PhaseName, runs: &Runs) -> Option<SeqPhase> {
     let all = || reports.iter().flat_map(|report| &report.phases).filter(|p| p.name == name);
     let is_any_complete = all().any(|phase| phase.complete);
     let same: Vec<&SeqPhase> = all().filter(|phase| phase.complete == is_any_complete).collect();
     let first = *same.first()?;
-    let rate =
-        Estimate::between_runs(same.iter().filter_map(|phase| phase.rate.as_ref()), Better::Higher);
+    let rates = same.iter().filter_map(|phase| phase.rate.as_ref());
+    let rate = Estimate::between_runs(rates, Better::Higher, runs.span_s);
     Some(SeqPhase {
         bytes: same.iter().map(|phase| phase.bytes).sum(),
         wall_s: same.iter().map(|phase| phase.wall_s).sum(),

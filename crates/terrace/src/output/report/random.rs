@@ -31,12 +31,16 @@ pub struct RandomResult {
 }
 
 impl Repeatable for RandomResult {
+    fn has_failed(&self) -> bool {
+        self.random.failure.is_some()
+    }
+
     fn combine(mut reports: Vec<Self>, runs: Runs) -> Self {
         let written_bytes = reports.iter().map(|report| report.written_bytes).sum();
         let served = Served::of_runs(reports.iter().map(|report| &report.served));
         let first = reports.remove(0);
         let others = reports.into_iter().map(|report| report.random);
-        let random = RandomReport::between_runs(first.random, others);
+        let random = RandomReport::between_runs(first.random, others, runs.span_s);
         let served = served.unwrap_or(first.served);
         Self { random, served, written_bytes, runs, ..first }
     }
