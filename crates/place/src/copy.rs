@@ -33,6 +33,7 @@ mod verify;
 mod yielding;
 
 pub use check::unfit;
+pub(crate) use eject::find_holders;
 pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
 pub use mounted_check::{MountedCheck, Unverified};
 pub use outcome::{CopyReport, EngineUse};

@@ -1,18 +1,20 @@
 //! A RAM disk that survives: generations of a directory in a store on a disk.
 //!
 //! The idea: a generation is a manifest, which names pieces of data files. It counts once these are
-//! durable and one rename has given the manifest its name. What is in memory is read, and nothing
-//! is written that the store has: each piece has a hash of its bytes.
+//! durable and one rename has named it. Nothing is written that the store has, by hashes.
 //!
 //! ```text
 //! save:     walk -> entries that changed -> pieces that changed -> data file -> manifest
 //! restore:  manifest -> hidden directory -> data, metadata, links -> one rename
+//! create:   manifest -> a tmpfs without a place -> data, metadata, links -> one call
 //! ```
 //!
 //! `docs/ramdisk-store.md` has the bytes, and how to recover without this program.
 
 mod catalog;
+mod change;
 mod content;
+mod create;
 mod current;
 mod identity;
 mod manifest;
@@ -20,10 +22,14 @@ mod pack;
 pub mod record;
 mod restore;
 mod save;
+mod status;
 mod store;
 
+pub use change::{RamdiskGrowReport, RamdiskRemove, RamdiskRemoveReport, grow, remove};
+pub use create::{RamdiskCreate, RamdiskCreateReport, create};
 pub use identity::DirectoryIdentity;
 pub use manifest::{MANIFEST_VERSION, Manifest, seal};
 pub use restore::{RamdiskRestore, RamdiskRestoreReport, restore};
-pub use save::{SaveReport, SaveRequest, save};
+pub use save::{Comparison, SaveReport, SaveRequest, compare, save};
+pub use status::{CompressedSample, RamdiskGrowth, RamdiskStatus, list, status};
 pub use store::{Description, Generation, Store};

@@ -12,6 +12,7 @@
 
 mod holders;
 
+pub(crate) use holders::find as find_holders;
 pub use holders::{EjectHolder, HolderUse};
 
 use super::mounted_check::{self, MountedCheck, Unverified};

@@ -28,13 +28,23 @@ pub(super) struct Pack<'s> {
     /// Where the window begins whose writing was not started.
     window: u64,
     is_kept: bool,
+    /// Whether bytes are only counted, and nothing is made.
+    is_counting: bool,
 }
 
 impl<'s> Pack<'s> {
     /// A data file that is made with its first byte.
     pub(super) fn new(directory: &'s Directory, number: u64) -> Self {
         let buffer = Vec::new();
-        Self { directory, number, file: None, buffer, written: 0, window: 0, is_kept: false }
+        let (is_kept, is_counting) = (false, false);
+        Self { directory, number, file: None, buffer, written: 0, window: 0, is_kept, is_counting }
+    }
+
+    /// Counts what would be appended.
+    pub(super) fn counting(directory: &'s Directory) -> Self {
+        let mut pack = Self::new(directory, 0);
+        pack.is_counting = true;
+        pack
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -49,6 +59,10 @@ impl<'s> Pack<'s> {
     /// Appends `bytes`; where they begin.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let offset = self.bytes();
+        if self.is_counting {
+            self.written += bytes.len() as u64;
+            return Ok(offset);
+        }
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= WRITE_BYTES {
             self.write_out()?;

@@ -22,8 +22,9 @@ use entries::make_entries;
 use machine::Root;
 use model::progress::ProgressSink;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+use sys::directory::Directory;
 use sys::file_stat::FileStat;
 use target::RestoreTarget;
 
@@ -77,6 +78,29 @@ pub fn restore(
     request: &RamdiskRestore,
     progress: &mut ProgressSink<'_>,
 ) -> Result<RamdiskRestoreReport> {
+    restore_to(root, request, RestoreTarget::prepare, progress)
+}
+
+/// As [`restore`], into an open directory that no other process sees. What is in it after an error
+/// or an interruption is the caller's to throw away.
+///
+/// # Errors
+/// As [`restore`].
+pub(super) fn restore_into(
+    root: &Root,
+    request: &RamdiskRestore,
+    hidden: &Directory,
+    progress: &mut ProgressSink<'_>,
+) -> Result<RamdiskRestoreReport> {
+    restore_to(root, request, |_| RestoreTarget::hidden_already(hidden), progress)
+}
+
+fn restore_to(
+    root: &Root,
+    request: &RamdiskRestore,
+    prepare: impl FnOnce(&Path) -> Result<RestoreTarget>,
+    progress: &mut ProgressSink<'_>,
+) -> Result<RamdiskRestoreReport> {
     let started = Instant::now();
     let store = Store::open(&request.store)?;
     let all = store.generations()?;
@@ -93,7 +117,7 @@ pub fn restore(
         generation_before: before.map(|before| before.number),
         ..RamdiskRestoreReport::default()
     };
-    let target = RestoreTarget::prepare(&request.target)?;
+    let target = prepare(&request.target)?;
     let below = request.below.as_deref();
     let made = make_entries(&store, &target, &catalog, below, &mut report, progress);
     if !matches!(made, Ok(true)) {

@@ -23,6 +23,7 @@ use crate::{EntryFailure, Error, ErrorKind, Result};
 use entry_saver::{EntrySaver, Saved};
 use machine::Root;
 use machine::maps::{self, SharedMappings};
+use model::Bytes;
 use model::progress::{Progress, ProgressSink};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -93,6 +94,55 @@ pub struct SaveReport {
     pub unseen_processes: u64,
     /// What is to be known besides, as sentences.
     pub notes: Vec<String>,
+}
+
+/// How a directory differs from the newest generation of its store.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Comparison {
+    /// The newest generation; 0 if nothing was saved yet.
+    pub generation: u64,
+    /// When it was saved, seconds since 1970; absent before the first.
+    pub saved_at: Option<i64>,
+    /// Whether all of the directory was looked at: it was not interrupted.
+    pub is_complete: bool,
+    /// Entries that are new or changed, in content or metadata.
+    pub changed_entries: u64,
+    /// Entries of the generation that are gone.
+    pub removed_entries: u64,
+    /// Entries that could not be compared.
+    pub failed_entries: u64,
+    /// Bytes of content that the store has not.
+    pub unsaved_bytes: u64,
+}
+
+impl Comparison {
+    /// Whether the generation has all of it.
+    #[must_use]
+    pub fn is_saved(&self) -> bool {
+        self.changed_entries + self.removed_entries + self.failed_entries == 0
+    }
+
+    /// What is not saved, as the beginning of a sentence: `3 new or changed entries (12 KiB) are`.
+    #[must_use]
+    pub fn unsaved_words(&self) -> String {
+        let parts = [
+            (self.changed_entries, "new or changed"),
+            (self.removed_entries, "removed"),
+            (self.failed_entries, "unreadable"),
+        ];
+        let shown: Vec<String> = parts
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| format!("{} {what}", model::text::count(*number)))
+            .collect();
+        let number = self.changed_entries + self.removed_entries + self.failed_entries;
+        let (noun, verb) = if number == 1 { ("entry", "is") } else { ("entries", "are") };
+        let bytes = match self.unsaved_bytes {
+            0 => String::new(),
+            bytes => format!(" ({})", Bytes(bytes)),
+        };
+        format!("{} {noun}{bytes} {verb}", shown.join(" and "))
+    }
 }
 
 /// The directory that is saved, when the save began.
@@ -189,6 +239,52 @@ fn save_walked(
         }
     }
     Ok(save.report)
+}
+
+/// Compares a directory with the newest generation of its store, and writes nothing. What the next
+/// save would write, as long as nothing changes.
+///
+/// # Errors
+/// As [`save`]; `Impossible` while another process saves to the store.
+pub fn compare(
+    root: &Root,
+    source: &Path,
+    store: &Path,
+    progress: &mut ProgressSink<'_>,
+) -> Result<Comparison> {
+    let directory = open_source(source)?;
+    let stat = FileStat::of(directory.file())?;
+    let store = Store::open(store)?;
+    let identity = DirectoryIdentity::new(root, &stat);
+    let newest = store.generations()?.last().copied();
+    let loaded = newest.map(|newest| store.load(newest)).transpose()?;
+    let is_same = loaded.as_ref().is_some_and(|loaded| loaded.manifest.from == identity);
+    if newest.is_some() && !is_same && store.restored() != Some(identity) {
+        return Err(not_the_same(source));
+    }
+    let saved_at = loaded.as_ref().map(|loaded| loaded.manifest.saved.seconds);
+    let mut save = Save::new(&store, loaded, SaveReport::default())?;
+    // That the next save tidies the store is no change of the directory.
+    save.unwanted.clear();
+    let mut pack = Pack::counting(store.directory());
+    let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
+    let top = SavedTop { root, source: directory, stat, began: now(), mapped };
+    let is_complete = thread::scope(|scope| {
+        let walk = WalkAhead::start(scope, top.source.reopen()?)?;
+        save.take_all(&top, walk, is_same, &mut pack, progress)
+    })?;
+    if is_complete {
+        save.remove_unseen();
+    }
+    Ok(Comparison {
+        generation: newest.map_or(0, |newest| newest.number),
+        saved_at,
+        is_complete,
+        changed_entries: save.report.changed_entries,
+        removed_entries: save.report.removed_entries,
+        failed_entries: save.report.failure_count,
+        unsaved_bytes: pack.bytes(),
+    })
 }
 
 fn open_source(source: &Path) -> Result<Directory> {

@@ -10,6 +10,7 @@ use measure::pressure::{HogTouch, PageContent};
 use memops::Operation;
 use model::ChaseOrder;
 use model::copy_gauges::CopyEngine;
+use place::ramdisk::record::HugePolicy;
 use place::workingset::restore::MemoryKind;
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
 use record::import::Form;
@@ -67,6 +68,13 @@ pub const MEMORY_KINDS: Choice<MemoryKind> = Choice(&[
     ("anonymous", MemoryKind::Anonymous, "What programs allocated, from swap"),
     ("shared", MemoryKind::Shared, "Shared memory and files on tmpfs, from swap"),
     ("files", MemoryKind::File, "Files that processes use, from their disks"),
+]);
+
+/// Which pages of a RAM disk are huge.
+pub const HUGE_POLICIES: Choice<HugePolicy> = Choice(&[
+    ("within_size", HugePolicy::WithinSize, "Those that are whole within their file"),
+    ("always", HugePolicy::Always, "All: a file of 1 byte takes 2 MiB"),
+    ("never", HugePolicy::Never, "None"),
 ]);
 
 /// How `copy` moves bytes.

@@ -1,16 +1,22 @@
 //! Options of `terrace ramdisk`: the directory, its store, the size and the time. Whether that
 //! makes sense is found out by `measure::ramdisk` and `place::ramdisk`.
 
+use super::choice;
 use super::shared::FormArgs;
 use super::value;
 use clap::{Args, Subcommand};
 use model::Bytes;
+use place::ramdisk::record::HugePolicy;
 use std::path::PathBuf;
 use std::time::Duration;
 
 // What can be done with RAM disks.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Ramdisk {
+    Create(CreateArgs),
+    Status(StatusArgs),
+    Grow(GrowArgs),
+    Remove(RemoveArgs),
     Why(WhyArgs),
     Save(SaveArgs),
     Restore(RamdiskRestoreArgs),
@@ -22,6 +28,10 @@ impl Ramdisk {
     /// The command, as error messages name it.
     pub fn name(&self) -> &'static str {
         match self {
+            Self::Create(_) => "ramdisk create",
+            Self::Status(_) => "ramdisk status",
+            Self::Grow(_) => "ramdisk grow",
+            Self::Remove(_) => "ramdisk remove",
             Self::Why(_) => "ramdisk why",
             Self::Save(_) => "ramdisk save",
             Self::Restore(_) => "ramdisk restore",
@@ -29,6 +39,116 @@ impl Ramdisk {
             Self::List(_) => "ramdisk list",
         }
     }
+}
+
+/// Make a RAM disk
+///
+/// A tmpfs that is filled from the newest generation of its store before it appears: nothing half
+/// full is ever at MOUNT. Needs root. What nosuid, nodev and noexec forbid around MOUNT it forbids
+/// too.
+#[derive(Clone, Debug, Args)]
+pub struct CreateArgs {
+    /// Where: an empty directory, or one that does not exist
+    #[arg(value_name = "MOUNT")]
+    pub mount_point: PathBuf,
+
+    /// The most that it holds, as `4g`
+    #[arg(long, value_name = "SIZE", value_parser = value::any_size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// Which of its pages are huge; by default what the kernel does
+    #[arg(long, value_name = "WHEN", value_parser = choice::HUGE_POLICIES)]
+    pub huge: Option<HugePolicy>,
+
+    /// Never move its pages to swap (Linux 6.4); cannot be changed later
+    #[arg(long)]
+    pub noswap: bool,
+
+    /// The permissions of MOUNT, in octal; by default as saved, or as of the directory that it
+    /// covers
+    #[arg(long, value_name = "MODE", value_parser = value::mode)]
+    pub mode: Option<u32>,
+
+    /// The owner of MOUNT, by names or numbers; by default as for --mode
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = value::owner)]
+    pub owner: Option<(u32, u32)>,
+
+    /// Touch all of its memory once, so that a host has backed it before it is needed
+    #[arg(long)]
+    pub prefault: bool,
+
+    /// The directory of its store: restored from it now, and saved to it by `keep`
+    #[arg(long, value_name = "STORE")]
+    pub persist: Option<PathBuf>,
+
+    /// How often `keep` saves it
+    #[arg(long, value_name = "DURATION", default_value = "5m", requires = "persist", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Duration,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "persist", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+
+    /// Make it also if it may take more memory than can be had
+    #[arg(long)]
+    pub force: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Say what RAM disks hold, and what a crash would cost
+///
+/// Compares them with the newest generation, without writing anything: what is not saved, what is
+/// in swap, what would compress, when they are full.
+#[derive(Clone, Debug, Args)]
+pub struct StatusArgs {
+    /// Its mount point, or the last component of that; all without it
+    #[arg(value_name = "NAME")]
+    pub name: Option<PathBuf>,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Change the size of a RAM disk
+#[derive(Clone, Debug, Args)]
+pub struct GrowArgs {
+    /// Its mount point, or the last component of that
+    #[arg(value_name = "NAME")]
+    pub name: PathBuf,
+
+    /// Its new size: not less than what is in use
+    #[arg(value_name = "SIZE", value_parser = value::any_size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// Do it also if it may take more memory than can be had
+    #[arg(long)]
+    pub force: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Unmount a RAM disk
+///
+/// Refused while it holds what was not saved, and while files on it are in use.
+#[derive(Clone, Debug, Args)]
+pub struct RemoveArgs {
+    /// Its mount point, or the last component of that
+    #[arg(value_name = "NAME")]
+    pub name: PathBuf,
+
+    /// Give up what was not saved
+    #[arg(long)]
+    pub discard: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
 }
 
 /// Save a RAM disk to a store on a disk
@@ -103,12 +223,12 @@ pub struct ExtractArgs {
     pub form: FormArgs,
 }
 
-/// List the generations of a store
+/// List the RAM disks that were made here, or the generations of a store
 #[derive(Clone, Debug, Args)]
 pub struct ListArgs {
-    /// The directory of the store
+    /// List the generations of this store
     #[arg(long, value_name = "STORE")]
-    pub persist: PathBuf,
+    pub persist: Option<PathBuf>,
 
     /// The form of the result.
     #[command(flatten)]

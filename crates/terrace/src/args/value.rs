@@ -5,6 +5,7 @@
 //! variables, patterns) is refused: a shell on one side of a comparison alone would be part of the
 //! difference.
 
+use machine::Root;
 use model::Bytes;
 use model::duration::SECOND_NS;
 use place::workingset::restore::RestoreMethod;
@@ -46,6 +47,64 @@ pub fn size(text: &str) -> Result<Bytes, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A size that may be 0, for commands that say themselves what 0 would mean.
+pub fn any_size(text: &str) -> Result<Bytes, String> {
+    text.parse::<Bytes>().map_err(|error| error.to_string())
+}
+
+/// Permissions in octal, as `0750`.
+pub fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+    mode.ok_or_else(|| "permissions are 3 or 4 digits from 0 to 7, as 0750".to_owned())
+}
+
+/// A user and a group, by names or numbers; without a group that of the user.
+pub fn owner(text: &str) -> Result<(u32, u32), String> {
+    let accounts = |file: &str| Root::system().read(file).unwrap_or_default();
+    owner_of(text, &accounts("/etc/passwd"), &accounts("/etc/group"))
+}
+
+fn owner_of(text: &str, users: &str, groups: &str) -> Result<(u32, u32), String> {
+    let (user, group) = match text.split_once(':') {
+        Some((user, group)) => (user, Some(group)),
+        None => (text, None),
+    };
+    // "name:x:number:..."; of a user the number of its group follows.
+    let row = |table: &str, wanted: &str| {
+        let rows = table.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let is_wanted =
+            |row: &Vec<&str>| row.first() == Some(&wanted) || row.get(2) == Some(&wanted);
+        let numbers = |row: Vec<&str>| {
+            let number = row.get(2)?.parse::<u32>().ok()?;
+            Some((number, row.get(3).and_then(|group| group.parse::<u32>().ok())))
+        };
+        rows.into_iter().find(|row| is_wanted(row)).and_then(numbers)
+    };
+    let (user_number, own_group) = match (row(users, user), user.parse::<u32>()) {
+        (Some((number, group)), _) => (number, group),
+        (None, Ok(number)) => (number, None),
+        (None, Err(_)) => return Err(format!("there is no user {user}")),
+    };
+    let group_number = match group {
+        None => own_group.unwrap_or(user_number),
+        Some(group) => match (row(groups, group), group.parse::<u32>()) {
+            (Some((number, _)), _) => number,
+            (None, Ok(number)) => number,
+            (None, Err(_)) => return Err(format!("there is no group {group}")),
+        },
+    };
+    Ok((user_number, group_number))
+}
+
+/// The time from one save to the next.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let duration = pause(text)?;
+    if duration < Duration::from_secs(1) {
+        return Err("the time between two saves must be at least 1 s".to_owned());
+    }
+    Ok(duration)
 }
 
 /// What counts work.
@@ -314,6 +373,22 @@ fn of_a_shell(letter: char) -> String {
 mod tests {
     use super::*;
     use std::process::Command;
+
+    #[test]
+    fn owners_are_names_or_numbers_and_a_user_has_a_group() {
+        let owner = |text| owner_of(text, "ann:x:1000:100::/:/x\n", "disk:x:6:\nusers:x:100:\n");
+        assert_eq!(owner("ann").unwrap(), (1000, 100));
+        assert_eq!(owner("ann:disk").unwrap(), (1000, 6));
+        assert_eq!(owner("1000").unwrap(), (1000, 100));
+        assert_eq!(owner("77").unwrap(), (77, 77));
+        assert_eq!(owner("77:6").unwrap(), (77, 6));
+        assert!(owner("bob").unwrap_err().contains("bob"));
+        assert!(owner("ann:none").unwrap_err().contains("none"));
+        assert_eq!(
+            (mode("0750").unwrap(), mode("8").is_err(), mode("17777").is_err()),
+            (0o750, true, true)
+        );
+    }
 
     #[test]
     fn sizes_and_budgets_are_positive() {

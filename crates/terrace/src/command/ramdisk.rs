@@ -4,19 +4,26 @@
 use super::deliver::Delivery;
 use super::helper;
 use crate::args::When;
-use crate::args::ramdisk::{ExtractArgs, ListArgs, Ramdisk, RamdiskRestoreArgs, SaveArgs, WhyArgs};
+use crate::args::ramdisk::{
+    CreateArgs, ExtractArgs, GrowArgs, ListArgs, Ramdisk, RamdiskRestoreArgs, RemoveArgs, SaveArgs,
+    StatusArgs, WhyArgs,
+};
 use crate::args::shared::FormArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::ramdisk::RamdiskAnswer;
+use crate::output::ramdisk_mount::{CreatePage, GrowPage, RamdisksPage, RemovePage, StatusPage};
 use crate::output::ramdisk_store::{GenerationPage, ListPage, RestorePage, SavePage};
 use crate::output::{self, Report};
 use machine::Root;
 use measure::ramdisk::{self, RamDiskPlan};
 use model::progress::Control;
 use model::recording::date_and_time;
-use place::ramdisk::{Description, RamdiskRestore, SaveRequest, Store};
-use std::path::PathBuf;
+use place::ramdisk::record::RamdiskPersist;
+use place::ramdisk::{
+    Description, RamdiskCreate, RamdiskRemove, RamdiskRestore, SaveRequest, Store,
+};
+use std::path::{Path, PathBuf};
 use sys::helper::HiddenCommand;
 use sys::local_time::utc_offset_s;
 
@@ -29,12 +36,86 @@ pub const HELPER: &str = "ramdisk-process";
 /// If the plan is refused, or the measurement fails before there is a result.
 pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
     match action {
+        Ramdisk::Create(args) => create(args, color),
+        Ramdisk::Status(args) => status(args, color),
+        Ramdisk::Grow(args) => grow(args, color),
+        Ramdisk::Remove(args) => remove(args, color),
         Ramdisk::Why(args) => why(args, color),
         Ramdisk::Save(args) => save(args, color),
         Ramdisk::Restore(args) => restore(args, color),
         Ramdisk::Extract(args) => extract(args, color),
-        Ramdisk::List(args) => list(args, color),
+        Ramdisk::List(ListArgs { persist: Some(store), form }) => generations(store, form, color),
+        Ramdisk::List(ListArgs { persist: None, form }) => ramdisks(form, color),
     }
+}
+
+fn create(args: &CreateArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let persist = args.persist.as_ref().map(|store| RamdiskPersist {
+        store: store.clone(),
+        every_seconds: args.every.as_secs(),
+        keep: args.keep,
+    });
+    let request = RamdiskCreate {
+        mount_point: args.mount_point.clone(),
+        size: args.size,
+        huge: args.huge,
+        noswap: args.noswap,
+        mode: args.mode,
+        owner: args.owner,
+        prefault: args.prefault,
+        persist,
+        force: args.force,
+    };
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let made = place::ramdisk::create(&root, &request, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(CreatePage(made))
+    })
+}
+
+fn status(args: &StatusArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let ramdisks = place::ramdisk::status(&root, args.name.as_deref(), &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(StatusPage { ramdisks })
+    })
+}
+
+fn grow(args: &GrowArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(&args.form, color)?.carry_out(&root, |_| {
+        let grown = place::ramdisk::grow(&root, &args.name, args.size, args.force)?;
+        Ok::<_, place::Error>(GrowPage(grown))
+    })
+}
+
+fn remove(args: &RemoveArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let request = RamdiskRemove { name: args.name.clone(), discard: args.discard };
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let removed = place::ramdisk::remove(&root, &request, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(RemovePage(removed))
+    })
+}
+
+fn ramdisks(form: &FormArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(form, color)?.carry_out(&root, |_| {
+        let ramdisks = place::ramdisk::list(&root)?;
+        Ok::<_, place::Error>(RamdisksPage { ramdisks })
+    })
 }
 
 fn save(args: &SaveArgs, color: When) -> Result<Exit> {
@@ -94,17 +175,17 @@ fn bring_back(request: &RamdiskRestore, form: &FormArgs, color: When) -> Result<
     })
 }
 
-fn list(args: &ListArgs, color: When) -> Result<Exit> {
+fn generations(store: &Path, form: &FormArgs, color: When) -> Result<Exit> {
     let root = Root::system();
-    Delivery::of(&args.form, color)?.carry_out(&root, |_| {
-        let store = Store::open(&args.persist)?;
-        let described = store.describe()?;
+    Delivery::of(form, color)?.carry_out(&root, |_| {
+        let opened = Store::open(store)?;
+        let described = opened.describe()?;
         let with_time = |one: Description| {
             let offset_s = utc_offset_s(one.saved_at);
             GenerationPage::of(one, offset_s)
         };
         let generations = described.into_iter().map(with_time).collect();
-        Ok::<_, place::Error>(ListPage { store: args.persist.clone(), generations })
+        Ok::<_, place::Error>(ListPage { store: store.to_owned(), generations })
     })
 }
 

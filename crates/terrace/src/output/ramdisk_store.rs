@@ -193,7 +193,7 @@ impl Report for ListPage {
     }
 }
 
-fn write_failures(failures: &[EntryFailure], all: u64, what: &str, out: &mut PageText) {
+pub(super) fn write_failures(failures: &[EntryFailure], all: u64, what: &str, out: &mut PageText) {
     for failure in failures.iter().take(SHOWN_FAILURES) {
         let path = path_words(&failure.path);
         out.note(&format!("{what}: {path}: {}", escaped(&failure.reason)));
@@ -204,7 +204,7 @@ fn write_failures(failures: &[EntryFailure], all: u64, what: &str, out: &mut Pag
     }
 }
 
-fn entries(number: u64) -> String {
+pub(super) fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
 }
 
@@ -212,10 +212,10 @@ fn processes(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "process has" } else { "processes have" })
 }
 
-fn path_words(path: &Path) -> String {
+pub(super) fn path_words(path: &Path) -> String {
     escaped(&path.display().to_string()).into_owned()
 }
 
-fn seconds(seconds: f64) -> String {
+pub(super) fn seconds(seconds: f64) -> String {
     figure::precise_time(seconds * 1e9)
 }

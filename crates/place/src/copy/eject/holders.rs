@@ -45,7 +45,7 @@ pub struct EjectHolder {
 }
 
 /// Finds what holds the file system that is mounted at `point`: one use of each process.
-pub(super) fn find(root: &Root, point: &Path) -> Vec<EjectHolder> {
+pub(crate) fn find(root: &Root, point: &Path) -> Vec<EjectHolder> {
     let mut found = Vec::new();
     for name in names(root, "/proc") {
         let Ok(pid) = name.parse::<u32>() else { continue };

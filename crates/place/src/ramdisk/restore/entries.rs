@@ -25,8 +25,9 @@ const MOST_WORKERS: usize = 4;
 /// A worker takes so many entries at a time, or as many as have so much content.
 const CHUNK_ENTRIES: usize = 256;
 const CHUNK_BYTES: u64 = 1 << 20;
-/// How often an interrupt is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the caller is asked whether to go on. It may watch memory that becomes short: in this
+/// time a worker writes some 20 MB.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What is to be made, in order.
 struct RestorePlan {
@@ -66,7 +67,12 @@ pub(super) fn make_entries(
     };
     for path in &plan.linked {
         if let (Some(entry), Some(place)) = (catalog.entry(path), path_below(path, &plan.below)) {
-            maker.make(&place, &entry);
+            let is_stopped = AtomicBool::new(false);
+            maker.make(&place, &entry, &is_stopped);
+            let done = plan.others.len() as u64;
+            if progress(Progress::items("restoring", done, Some(done))).is_stop() {
+                return Ok(false);
+            }
         }
     }
     for (path, entry) in plan.directories.iter().rev() {
@@ -143,7 +149,7 @@ fn make_chunks(
             }
             if let (Some(entry), Some(place)) = (catalog.entry(path), path_below(path, &plan.below))
             {
-                maker.make(&place, &entry);
+                maker.make(&place, &entry, is_stopped);
             }
         }
         // Without a receiver the restore was interrupted.

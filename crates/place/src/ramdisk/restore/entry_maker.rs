@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use sys::directory::Directory;
 use sys::file;
 use sys::file_stat::InodeKind;
@@ -95,9 +96,9 @@ impl<'s> EntryMaker<'s> {
         }
     }
 
-    /// Makes an entry that is no directory.
-    pub(super) fn make(&mut self, path: &[u8], entry: &Entry) {
-        match self.try_make(path, entry) {
+    /// Makes an entry that is no directory. A large file ends early once it is stopped.
+    pub(super) fn make(&mut self, path: &[u8], entry: &Entry, is_stopped: &AtomicBool) {
+        match self.try_make(path, entry, is_stopped) {
             Ok(None) => self.tally.entries += 1,
             Ok(Some(why)) => self.tally.fail(path, why),
             Err(error) => self.tally.fail(path, sys::plain_reason(&error.source)),
@@ -105,7 +106,12 @@ impl<'s> EntryMaker<'s> {
     }
 
     /// Makes an entry; `Some` says why its content is not to be had.
-    fn try_make(&mut self, path: &[u8], entry: &Entry) -> sys::Result<Option<String>> {
+    fn try_make(
+        &mut self,
+        path: &[u8],
+        entry: &Entry,
+        is_stopped: &AtomicBool,
+    ) -> sys::Result<Option<String>> {
         let (parent, name) = split(path);
         let has_several_names = entry.stat.links > 1;
         if has_several_names && let Some(first) = self.linked.get(&entry.stat.inode) {
@@ -118,7 +124,7 @@ impl<'s> EntryMaker<'s> {
         let made = match (entry.stat.kind, entry.stat.special(), &entry.link_target) {
             (InodeKind::File, ..) => {
                 let file = here.create_new(name, 0o600)?;
-                match write_content(&mut self.pieces, &file, entry)? {
+                match write_content(&mut self.pieces, &file, entry, is_stopped)? {
                     Ok(bytes) => self.tally.bytes += bytes,
                     Err(why) => {
                         here.remove(name)?;
@@ -157,9 +163,13 @@ fn write_content(
     pieces: &mut PieceReader<'_>,
     file: &File,
     entry: &Entry,
+    is_stopped: &AtomicBool,
 ) -> sys::Result<Result<u64, String>> {
     let mut bytes = 0;
     for piece in &entry.pieces {
+        if is_stopped.load(Ordering::Relaxed) {
+            return Ok(Err("interrupted".to_owned()));
+        }
         let Some(content) = pieces.read(piece) else {
             let name = data_name(piece.data);
             let (at, name) = (piece.at, name.display());

@@ -31,6 +31,8 @@ enum Place {
     Entry(OsString),
     /// The holder is the target: the top of a mount.
     Holder,
+    /// The hidden directory is the target, and becomes visible otherwise.
+    Hidden,
 }
 
 impl RestoreTarget {
@@ -72,6 +74,15 @@ impl RestoreTarget {
         Ok(Self { holder, hidden_name, hidden, place })
     }
 
+    /// A directory that no other process sees.
+    ///
+    /// # Errors
+    /// Without a free descriptor.
+    pub(super) fn hidden_already(hidden: &Directory) -> Result<Self> {
+        let (holder, hidden) = (hidden.reopen()?, hidden.reopen()?);
+        Ok(Self { holder, hidden_name: OsString::new(), hidden, place: Place::Hidden })
+    }
+
     /// Where the entries grow.
     pub(super) fn hidden(&self) -> &Directory {
         &self.hidden
@@ -86,6 +97,7 @@ impl RestoreTarget {
                 self.holder.sync()?;
                 Ok(self.holder.subdirectory(name)?)
             }
+            Place::Hidden => Ok(self.hidden),
             Place::Holder => {
                 let hidden = self.hidden.reopen()?;
                 // Before it changes by what is moved out of it.
@@ -104,6 +116,9 @@ impl RestoreTarget {
 
     /// Removes what was restored.
     pub(super) fn give_up(self) -> Result<()> {
+        if matches!(self.place, Place::Hidden) {
+            return Ok(());
+        }
         remove_below(&self.hidden)?;
         Ok(self.holder.remove_directory(&self.hidden_name)?)
     }
