@@ -26,6 +26,33 @@ const MAGIC: &str = "terrace-ramdisk";
 /// A manifest is read whole. 100,000 files take about 20 MB.
 pub(super) const MOST_BYTES: usize = 1 << 30;
 
+/// Bytes that were written to a disk on a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DayBytes {
+    /// The day, by number since 1970, in UTC.
+    pub day: i64,
+    /// How many.
+    pub bytes: u64,
+}
+
+impl DayBytes {
+    /// So many more at a time, in seconds since 1970. On another day the count begins anew.
+    #[must_use]
+    pub fn plus(self, bytes: u64, at_seconds: i64) -> Self {
+        Self { day: day(at_seconds), bytes: self.at(at_seconds).saturating_add(bytes) }
+    }
+
+    /// How many on the day of a time, in seconds since 1970.
+    #[must_use]
+    pub fn at(self, at_seconds: i64) -> u64 {
+        if self.day == day(at_seconds) { self.bytes } else { 0 }
+    }
+}
+
+fn day(at_seconds: i64) -> i64 {
+    at_seconds.div_euclid(86_400)
+}
+
 /// What the header of a manifest says, and its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
@@ -41,6 +68,8 @@ pub struct Manifest {
     pub from: DirectoryIdentity,
     /// Bytes of each data file that the generation names.
     pub data: BTreeMap<u64, u64>,
+    /// What the store wrote on the day of this generation, without this manifest.
+    pub wrote: DayBytes,
     /// The lines of the entries, each with its end of line.
     pub(super) lines: Vec<u8>,
 }
@@ -61,6 +90,8 @@ impl Manifest {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "data\t{number}\t{bytes}");
         }
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "wrote\t{}\t{}", self.wrote.day, self.wrote.bytes);
         let mut text = text.into_bytes();
         text.extend_from_slice(&self.lines);
         seal(&mut text);
@@ -111,6 +142,12 @@ impl Manifest {
             let (number, bytes) = header_value(&mut rest, "data")?.split_once('\t')?;
             data.insert(number.parse().ok()?, bytes.parse().ok()?);
         }
+        // Absent in the first stores.
+        let mut wrote = DayBytes::default();
+        if rest.starts_with(b"wrote\t") {
+            let (day, bytes) = header_value(&mut rest, "wrote")?.split_once('\t')?;
+            wrote = DayBytes { day: day.parse().ok()?, bytes: bytes.parse().ok()? };
+        }
         if generation == 0 || base >= generation {
             return None;
         }
@@ -122,7 +159,7 @@ impl Manifest {
         }
         let header_bytes = bytes - rest.len();
         text.drain(..header_bytes);
-        Some(Self { store, generation, base, saved, from, data, lines: text })
+        Some(Self { store, generation, base, saved, from, data, wrote, lines: text })
     }
 }
 

@@ -15,9 +15,9 @@ mod walk_ahead;
 use super::catalog::Catalog;
 use super::current::{CurrentDirectory, split};
 use super::identity::DirectoryIdentity;
-use super::manifest::{Entry, Line, Manifest};
+use super::manifest::{DayBytes, Entry, Line, Manifest};
 use super::pack::Pack;
-use super::store::{Loaded, MOST_CHANGES, Store};
+use super::store::{Generation, Loaded, MOST_CHANGES, Store};
 use crate::tree::TreeEntry;
 use crate::{EntryFailure, Error, ErrorKind, Result};
 use entry_saver::{EntrySaver, Saved};
@@ -168,6 +168,8 @@ struct Save<'s> {
     /// Lines of the new generation that differ from the one before.
     lines: Vec<u8>,
     line_count: u64,
+    /// What the store wrote before.
+    wrote: DayBytes,
     report: SaveReport,
 }
 
@@ -318,8 +320,14 @@ fn not_the_same(source: &Path) -> Error {
 
 impl<'s> Save<'s> {
     fn new(store: &'s Store, loaded: Option<Loaded>, report: SaveReport) -> Result<Self> {
-        let (catalog, data) =
-            loaded.map_or_else(Default::default, |loaded| (loaded.catalog, loaded.manifest.data));
+        let (catalog, data, wrote) = match loaded {
+            Some(Loaded { manifest, catalog, .. }) => {
+                let Manifest { generation: number, base, saved, .. } = manifest;
+                let its_own = store.manifest_bytes(Generation { number, base });
+                (catalog, manifest.data, manifest.wrote.plus(its_own, saved.seconds))
+            }
+            None => Default::default(),
+        };
         let unwanted = unwanted(&data, &store.data_files()?);
         Ok(Self {
             store,
@@ -330,6 +338,7 @@ impl<'s> Save<'s> {
             unread: Vec::new(),
             lines: Vec::new(),
             line_count: 0,
+            wrote,
             report,
         })
     }
@@ -559,13 +568,15 @@ impl<'s> Save<'s> {
             None => self.catalog.live_lines(),
         };
         self.data.retain(|_, bytes| *bytes > 0);
+        let saved = now();
         let manifest = Manifest {
             store: self.store.number(),
             generation: number,
             base: base.map_or(0, |(base, _)| base),
-            saved: now(),
+            saved,
             from,
             data: std::mem::take(&mut self.data),
+            wrote: self.wrote.plus(pack.bytes(), saved.seconds),
             lines,
         };
         self.report.manifest_bytes = self.store.put(&manifest)?;

@@ -53,6 +53,8 @@ pub struct RamdiskStatus {
     pub not_compared: Option<String>,
     /// Seconds since the newest generation was saved.
     pub age_seconds: Option<i64>,
+    /// What its store wrote to its disk today (UTC), for new generations.
+    pub written_today_bytes: Option<u64>,
     /// How it grows.
     pub growth: Option<RamdiskGrowth>,
 }
@@ -134,6 +136,7 @@ fn brief(root: &Root, ramdisk: RamdiskRecord) -> Result<(RamdiskStatus, Option<D
         sample: None,
         compared: None,
         not_compared: None,
+        written_today_bytes: None,
         growth: None,
     };
     Ok((status, top))
@@ -157,6 +160,7 @@ fn whole(
             Ok(_) => status.not_compared = Some("interrupted".to_owned()),
             Err(error) => status.not_compared = Some(error.to_string()),
         }
+        status.written_today_bytes = written_today(&persist.store);
         let points = saved_sizes(&persist.store);
         status.growth = status.size_bytes.and_then(|size| growth(&points, (now(), used), size));
     }
@@ -167,6 +171,14 @@ fn newest_age(store: &Path) -> Option<i64> {
     let store = Store::open(store).ok()?;
     let newest = store.generations().ok()?.last().copied()?;
     Some((now() - store.manifest(newest).ok()?.saved.seconds).max(0))
+}
+
+fn written_today(store: &Path) -> Option<u64> {
+    let store = Store::open(store).ok()?;
+    let Some(newest) = store.generations().ok()?.last().copied() else { return Some(0) };
+    let manifest = store.manifest(newest).ok()?;
+    let wrote = manifest.wrote.plus(store.manifest_bytes(newest), manifest.saved.seconds);
+    Some(wrote.at(now()))
 }
 
 /// When each generation was saved, and its bytes. Without those that cannot be read.

@@ -274,6 +274,11 @@ impl Store {
         Ok(packed.len() as u64)
     }
 
+    /// Bytes of the file of a manifest; 0 if it is gone.
+    pub(super) fn manifest_bytes(&self, generation: Generation) -> u64 {
+        self.directory.stat(&generation.name()).map_or(0, |stat| stat.bytes)
+    }
+
     /// Bytes of each data file that is there.
     pub(super) fn data_files(&self) -> Result<BTreeMap<u64, u64>> {
         let mut found = BTreeMap::new();

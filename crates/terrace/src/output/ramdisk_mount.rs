@@ -206,6 +206,10 @@ impl Report for StatusPage {
                 out.note(&commands_tied(&swap_words(status)));
                 out.notes(compression_words(status));
                 out.notes(growth_words(status));
+                out.notes(status.written_today_bytes.map(|bytes| {
+                    let bytes = Bytes(bytes);
+                    format!("its store wrote {bytes} to its disk today (UTC)")
+                }));
             }
             out.notes(status.not_compared.as_deref().map(escaped));
         }
@@ -227,6 +231,7 @@ fn cost_of_crash(status: &RamdiskStatus) -> String {
         .age_seconds
         .map_or_else(String::new, |age| format!(", saved {} ago", age_words(age)));
     match (&status.compared, &status.ramdisk.persist) {
+        (_, None) if used.0 == 0 => format!("a crash now costs nothing: {point} is empty"),
         (_, None) => format!("a crash now costs all of {point} ({used}): it is saved nowhere"),
         (None, Some(_)) => {
             format!("what a crash now costs of {point} is not known: it could not be compared{age}")
@@ -350,6 +355,7 @@ mod tests {
             compared: None,
             not_compared: None,
             age_seconds: Some(240),
+            written_today_bytes: None,
             growth: None,
         };
         change(&mut status);

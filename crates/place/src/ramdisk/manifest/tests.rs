@@ -87,8 +87,25 @@ fn manifest(lines: &[Line]) -> Manifest {
         saved: FileTime { seconds: 1_764_115_200, nanoseconds: 5 },
         from: DirectoryIdentity::of_fields("boot", 7, 1, None),
         data: [(3, 4096), (42, 1)].into(),
+        wrote: DayBytes { day: 20_417, bytes: 77 },
         lines: lines.iter().flat_map(|line| line.to_text().into_bytes()).collect(),
     }
+}
+
+#[test]
+fn bytes_of_a_day_begin_anew_on_the_next() {
+    let noon = 20_417 * 86_400 + 43_200;
+    let wrote = DayBytes::default().plus(5, noon - 1).plus(7, noon);
+    assert_eq!((wrote.day, wrote.at(noon + 43_199)), (20_417, 12));
+    assert_eq!((wrote.at(noon + 43_200), wrote.plus(3, noon + 86_400).bytes), (0, 3));
+}
+
+#[test]
+fn a_manifest_of_the_first_stores_says_nothing_of_what_was_written() {
+    let written = String::from_utf8(manifest(&[]).to_text()).unwrap();
+    let mut older = written.split("wrote\t").next().unwrap().as_bytes().to_vec();
+    seal(&mut older);
+    assert_eq!(Manifest::from_text(&older).unwrap().wrote, DayBytes::default());
 }
 
 proptest! {
