@@ -16,6 +16,8 @@ use crate::error::Error;
 /// The length of a window.
 pub(super) const WINDOW: Duration = Duration::from_millis(100);
 const SECTOR_BYTES: u64 = 512;
+/// Fewer in a window are those of the file system.
+const FEW_BYTES: u64 = 64 << 10;
 /// The field of the sectors that were written, from 0.
 const WRITTEN_FIELD: usize = 6;
 
@@ -76,6 +78,13 @@ pub(super) fn idle_windows(samples: &[DiskSample]) -> f64 {
     100.0 * idle.count() as f64 / whole.len().max(1) as f64
 }
 
+/// The second from which on the disk writes no more than a few blocks of its own.
+pub(super) fn quiet_at(samples: &[DiskSample]) -> f64 {
+    let written = |pair: &&[DiskSample]| pair[1].written_bytes - pair[0].written_bytes;
+    let last = samples.windows(2).rev().find(|pair| written(pair) >= FEW_BYTES);
+    last.map_or(0.0, |pair| pair[1].at_s)
+}
+
 /// The bytes that were written by `at_s`, between two samples in proportion.
 pub(super) fn written_by(samples: &[DiskSample], at_s: f64) -> f64 {
     let after = samples.iter().position(|sample| sample.at_s >= at_s);
@@ -125,6 +134,13 @@ mod tests {
         assert_eq!(idle_windows(&samples(&[0, 0, 5, 5, 9, 9])), 50.0);
         assert_eq!(idle_windows(&samples(&[0, 1, 2, 2])), 0.0);
         assert_eq!(idle_windows(&samples(&[0])), 0.0);
+    }
+
+    #[test]
+    fn a_disk_is_quiet_after_the_last_window_with_more_than_a_few_blocks() {
+        let samples = samples(&[0, FEW_BYTES, 2 * FEW_BYTES, 2 * FEW_BYTES + 4096]);
+        assert_eq!(quiet_at(&samples), 0.2);
+        assert_eq!(quiet_at(&samples[..1]), 0.0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!   copy leaves there, and how long the disk waits.
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
+//! - `quiet`: how long that disk goes on writing after "done" and after Ctrl-C.
 //! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
 //! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
 //!
@@ -18,6 +19,7 @@ mod guest;
 pub(super) mod image;
 mod large;
 mod limited;
+mod quiet;
 mod small;
 
 use std::process::Command;
@@ -39,6 +41,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("small-cold", small::cold),
     ("small-cached", small::cached),
     ("limited", limited::measure),
+    ("quiet", quiet::measure),
     ("beside", beside::measure),
     ("background", background::measure),
     ("hdd-across", guest::across),
@@ -83,7 +86,7 @@ impl Copier {
 }
 
 /// Terrace, cp, and those of the others that are here.
-fn copiers(session: &Session) -> Result<Vec<Copier>, Error> {
+fn copiers(session: &mut Session) -> Result<Vec<Copier>, Error> {
     let copier = |peer: Peer, words: &[&str]| Copier {
         name: peer.name.clone(),
         peer,
@@ -96,8 +99,9 @@ fn copiers(session: &Session) -> Result<Vec<Copier>, Error> {
     let others: [(&str, &[&str]); 4] =
         [("rsync", &["-a", "--whole-file"]), ("xcp", &["-r"]), ("fcp", &[]), ("cpz", &[])];
     for (name, words) in others {
-        if let Some(peer) = Peer::find_if_any(&session.request, name, version())? {
-            all.push(copier(peer, words));
+        match Peer::find_if_any(&session.request, name, version())? {
+            Some(peer) => all.push(copier(peer, words)),
+            None => session.record.note(format!("{name}: not installed")),
         }
     }
     Ok(all)
