@@ -28,6 +28,7 @@ mod seal;
 mod send;
 mod small;
 pub mod staging;
+mod steps;
 mod tree;
 mod verify;
 mod yielding;
@@ -57,7 +58,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use sys::background::Background;
@@ -69,7 +70,7 @@ use yielding::Yielding;
 /// From this length on a file goes to the ring.
 pub const LARGE_FROM_BYTES: u64 = 1 << 20;
 /// How often the caller is asked.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+const ASK_EVERY: Duration = Duration::from_millis(20);
 /// Descriptors of the walk, of the files that are being copied, and of the program.
 const OTHER_DESCRIPTORS: u64 = 80;
 const LEAST_HELD: u64 = 2;
@@ -120,6 +121,8 @@ pub struct CopyRequest {
     pub skip_unfit: bool,
     /// All files are counted while the copy begins, so that its gauges have totals.
     pub wants_totals: bool,
+    /// What is durable is shown meanwhile: large files are synced step by step.
+    pub shows_durable: bool,
 }
 
 /// What all threads of a copy share.
@@ -148,6 +151,8 @@ pub(crate) struct CopyShared<'a> {
     unsealed_batches: AtomicU64,
     /// On one disk with a head small files are read while none are written back.
     turn: RwLock<()>,
+    /// Large files that changed while they were read: tried once more.
+    again: Mutex<Vec<FileJob>>,
 }
 
 impl CopyShared<'_> {
@@ -157,6 +162,11 @@ impl CopyShared<'_> {
 
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// A large file that is tried once more.
+    fn next_again(&self) -> Option<FileJob> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Waits until `bytes` may move; whether they may, and the copy is not stopped.
@@ -195,6 +205,8 @@ pub(crate) struct FileJob {
     is_made: bool,
     /// Bytes of its copy that an earlier run made durable; 0 for a copy from the start.
     resume_from: u64,
+    /// Of a second attempt: bytes that were counted as durable in the first.
+    counted_before: Option<u64>,
 }
 
 impl FileJob {
@@ -267,6 +279,7 @@ pub fn carry_out(
         wants_batch: AtomicBool::new(false),
         unsealed_batches: AtomicU64::default(),
         turn: RwLock::default(),
+        again: Mutex::default(),
     };
     if let Some(rate) = request.limit_rate {
         gauges.rate_limit.set(rate);

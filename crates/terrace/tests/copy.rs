@@ -148,6 +148,30 @@ fn the_cache_is_as_it_was() {
     assert!(done["target_cached"].as_u64().unwrap() < MIB as u64, "{done}");
 }
 
+#[test]
+fn the_receipt_counts_the_cache_of_small_files_too() {
+    let directory = TempDir::new();
+    let tree = directory.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for name in ["read", "evicted", "also"] {
+        fs::write(tree.join(name), bytes(3, 40_000)).unwrap();
+    }
+    if terrace(&format!("warm evict {}", tree.display())).code != Some(0) {
+        return testkit::skip("files that can be evicted");
+    }
+    assert_eq!(fs::read(tree.join("read")).unwrap().len(), 40_000);
+    let ran = copy(&format!("{} {} --json", tree.display(), directory.join("copy").display()));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let done = &json["result"]["done"];
+    if done["source_cached_before"].is_null() {
+        return testkit::skip("cachestat (Linux 6.5)");
+    }
+    let cached = |when: &str| done[when].as_u64().unwrap();
+    assert_eq!((cached("source_cached_before"), cached("source_cached_after")), (40_000, 40_000));
+    assert_eq!(cached("target_cached"), 0, "{done}");
+}
+
 /// That the copy reads a file is no access that the copy shows.
 #[test]
 fn the_time_of_the_last_access_is_that_of_before() {

@@ -90,24 +90,45 @@ fn a_source_that_fails_is_named_with_its_offset_and_the_rest_is_copied() {
     }
 }
 
+/// Copies a tree whose large file suffers `fault` at such reads.
+fn copy_changing(trigger: Trigger, fault: FileFault, to: &Path) -> Option<(TempDir, Ran)> {
+    let real = TempDir::new();
+    make_tree(real.path());
+    let plan = FaultPlan::new().with(trigger, fault).on("large");
+    match FaultyFiles::over(real.path(), plan) {
+        Ok(files) => {
+            let ran = copy(files.path(), to, "");
+            drop(files);
+            Some((real, ran))
+        }
+        Err(need) => {
+            testkit::skip(need);
+            None
+        }
+    }
+}
+
 #[test]
-fn a_source_that_changes_or_shrinks_meanwhile_is_not_placed() {
+fn a_source_that_changes_or_shrinks_once_meanwhile_is_copied_as_it_is_then() {
     let target = TempDir::new();
     for (at, fault) in [FileFault::Change, FileFault::Shrink(MIB as u64)].into_iter().enumerate() {
-        let real = TempDir::new();
-        make_tree(real.path());
-        let plan = FaultPlan::new().with(Trigger::Nth(Reads, 2), fault).on("large");
-        let files = match FaultyFiles::over(real.path(), plan) {
-            Ok(files) => files,
-            Err(need) => return testkit::skip(need),
-        };
         let to = target.join(format!("copy{at}"));
-        let ran = copy(files.path(), &to, "");
-        assert_eq!(ran.code, Some(1), "{}", ran.err);
-        assert!(one_line(&ran.out).contains("while it was read"), "{}", ran.out);
-        assert!(!to.join("large").exists());
-        assert!(to.join("small").exists() && to.join("below/second").exists());
+        let Some((real, ran)) = copy_changing(Trigger::Nth(Reads, 2), fault, &to) else { return };
+        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+        assert_eq!(all_whole(real.path(), &to), 4, "{}", ran.out);
     }
+}
+
+#[test]
+fn a_source_that_changes_again_and_again_is_not_placed() {
+    let target = TempDir::new();
+    let to = target.join("copy");
+    let always = Trigger::From(Reads, 2);
+    let Some((_real, ran)) = copy_changing(always, FileFault::Change, &to) else { return };
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(one_line(&ran.out).contains("while it was read"), "{}", ran.out);
+    assert!(!to.join("large").exists());
+    assert!(to.join("small").exists() && to.join("below/second").exists());
 }
 
 /// The numbers of the requests that are tried: each with TERRACE_COPY_FAULTS=all, else a few, the

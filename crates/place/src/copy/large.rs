@@ -9,16 +9,17 @@ use super::offsets::DurableOffset;
 use super::outcome::CacheCount;
 use super::seal::{self, Batch, SmallFile};
 use super::staging::Staging;
+use super::steps::SyncSteps;
 use super::{CopyShared, FileJob, verify};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use model::copy_gauges::CopyEngine;
 use model::device::DeviceError;
 use std::fs::File;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
-use sys::cachestat;
 use sys::file::{self, CacheAdvice};
 use sys::file_stat::FileStat;
 use sys::uring::Queue;
@@ -47,6 +48,8 @@ pub(super) struct LargeFile {
     counted_bytes: u64,
     /// Where the next run goes on; `None` for short files.
     durable: Option<DurableOffset>,
+    /// When it is synced midway; `None` for an engine that leaves that to the kernel.
+    steps: Option<SyncSteps>,
 }
 
 /// What copies by calls use again and again; empty until they do.
@@ -68,6 +71,9 @@ impl CallBuffers {
         staging: &Staging,
     ) -> Result<Option<FileJob>> {
         loop {
+            if let Some(job) = shared.next_again() {
+                return Ok(Some(job));
+            }
             let next = jobs.recv_timeout(LOOK_EVERY);
             let is_awaited = next.is_err() && shared.wants_batch.load(Ordering::Relaxed);
             if is_awaited || self.unsealed.files.len() >= MOST_UNSEALED {
@@ -166,9 +172,10 @@ impl LargeFile {
                 return None;
             }
         };
-        let cached_before = cachestat::of(&source, 0, 0).ok().map(|cached| cached.cached_bytes());
+        let cached_before = seal::cached_bytes(&source);
         let checksums = shared.request.verify.then(Vec::new);
         let from = job.resume_from;
+        let counted_bytes = job.counted_before.unwrap_or(from);
         if from > 0 {
             shared.gauges.durable_bytes.add(from);
             shared.gauges.unmoved_bytes.add(from);
@@ -181,8 +188,9 @@ impl LargeFile {
             checksums,
             written: 0,
             whole_bytes: from,
-            counted_bytes: from,
+            counted_bytes,
             durable,
+            steps: Some(SyncSteps::new(shared.disks.target_rotates)),
         }))
     }
 
@@ -235,23 +243,32 @@ impl LargeFile {
     }
 
     /// Whether what is written is to be made durable now.
-    pub(super) fn wants_sync(&self, whole_bytes: u64) -> bool {
+    pub(super) fn wants_sync(&self, shared: &CopyShared<'_>, whole_bytes: u64) -> bool {
+        let unsynced = whole_bytes.saturating_sub(self.counted_bytes);
         self.durable.as_ref().is_some_and(|durable| durable.is_due(whole_bytes))
+            || self.steps.as_ref().is_some_and(|steps| steps.is_due(shared, unsynced))
     }
 
     /// All before `whole_bytes` is on the device.
     pub(super) fn durable_to(&mut self, shared: &CopyShared<'_>, whole_bytes: u64) {
-        if let Some(durable) = &mut self.durable {
+        if let Some(durable) = self.durable.as_mut().filter(|durable| durable.is_due(whole_bytes)) {
             durable.note(&shared.offsets, whole_bytes);
-            let more = whole_bytes.saturating_sub(self.counted_bytes);
-            shared.gauges.durable_bytes.add(more);
-            self.counted_bytes += more;
         }
+        if let Some(steps) = &mut self.steps {
+            steps.synced();
+        }
+        let more = whole_bytes.saturating_sub(self.counted_bytes);
+        shared.gauges.durable_bytes.add(more);
+        self.counted_bytes += more;
     }
 
     /// The copy was stopped: the next run goes on here. Without a seal the file is not complete.
     pub(super) fn stopped(&mut self, shared: &CopyShared<'_>, target: &File, whole_bytes: u64) {
-        if self.durable.is_some() && whole_bytes > 0 && file::sync_data(target).is_ok() {
+        if let Some(durable) = &mut self.durable
+            && whole_bytes > 0
+            && file::sync_data(target).is_ok()
+        {
+            durable.note(&shared.offsets, whole_bytes);
             self.durable_to(shared, whole_bytes);
         }
     }
@@ -277,7 +294,10 @@ impl LargeFile {
         let method = shared.engines.method(self.bytes());
         if matches!(method, CallMethod::Plain | CallMethod::Cached) {
             // The kernel writes back when it likes.
-            self.durable = None;
+            (self.durable, self.steps) = (None, None);
+        }
+        if let Some(steps) = &mut self.steps {
+            steps.go_by_calls();
         }
         shared.gauges.engine.set(method.engine().number());
         let sized = target.set_len(self.bytes());
@@ -392,11 +412,10 @@ impl LargeFile {
     }
 
     fn count_cache(&self, shared: &CopyShared<'_>, source: &File, target: &File) {
-        let cached = |file| cachestat::of(file, 0, 0).ok().map(|cached| cached.cached_bytes());
         shared.outcome.cache(CacheCount {
             source_before: self.cached_before,
-            source_after: cached(source),
-            target_after: cached(target),
+            source_after: seal::cached_bytes(source),
+            target_after: seal::cached_bytes(target),
             bytes: self.bytes(),
         });
     }
@@ -433,9 +452,16 @@ impl LargeFile {
         shared.outcome.checksums(&self.job, self.checksums.as_deref());
     }
 
-    /// The source was not the same all the time.
-    pub(super) fn changed(&self, shared: &CopyShared<'_>, why: &str) {
-        shared.outcome.failed(&self.job, why);
+    /// The source was not the same all the time: it is tried once more, as it is now.
+    pub(super) fn changed(self: Box<Self>, shared: &CopyShared<'_>, why: &str) {
+        let now = self.job.pair.source.stat(&self.job.name).ok();
+        let is_first = self.job.counted_before.is_none();
+        let Some(now) = now.filter(|now| is_first && now.is_same_inode(&self.job.stat)) else {
+            return shared.outcome.failed(&self.job, why);
+        };
+        let counted_before = Some(self.counted_bytes);
+        let job = FileJob { stat: now, resume_from: 0, counted_before, ..self.job };
+        shared.again.lock().unwrap_or_else(PoisonError::into_inner).push(job);
     }
 
     pub(super) fn failed(&self, shared: &CopyShared<'_>, error: &DeviceError) {
@@ -457,7 +483,7 @@ impl CallObserver for LargeFile {
         whole_bytes: u64,
     ) -> sys::Result<()> {
         self.whole_bytes = whole_bytes;
-        if self.wants_sync(whole_bytes) {
+        if self.wants_sync(shared, whole_bytes) {
             file::sync_data(target)?;
             self.durable_to(shared, whole_bytes);
         }

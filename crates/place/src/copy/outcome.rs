@@ -60,7 +60,7 @@ pub struct CopyReport {
     pub failure_count: u64,
     /// What the target does not hold.
     pub losses: Vec<LossCount>,
-    /// Bytes of large sources that were in the page cache before the copy; absent if not seen.
+    /// Bytes of the sources that were in the page cache before the copy; absent if not seen.
     pub source_cached_before: Option<u64>,
     /// Bytes of them that are in the cache now.
     pub source_cached_after: Option<u64>,

@@ -1,13 +1,16 @@
 //! Batches of small files: made durable by one call, then each file gets its times, which say that
 //! it is complete.
 
+use super::outcome::CacheCount;
 use super::staging::Staging;
 use super::{CopyShared, FileJob};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use model::copy_gauges::CopyEngine;
+use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use sys::cachestat;
 use sys::file::{self, CacheAdvice};
 
 /// Files whose data is written and not durable yet.
@@ -71,6 +74,11 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
     Ok(())
 }
 
+/// The bytes of a file that are in the page cache; `None` where the kernel does not say.
+pub(super) fn cached_bytes(file: &File) -> Option<u64> {
+    cachestat::of(file, 0, 0).ok().map(|cached| cached.cached_bytes())
+}
+
 fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
     let SmallFile { job, metadata, engine, checksums } = small;
     let (directory, name) = (&job.pair.target, &job.target_name);
@@ -84,6 +92,15 @@ fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
         if !stays && job.stat.bytes > 0 {
             // A hint; what stays is seen in the receipt.
             let _ = file::advise(&target, 0, 0, CacheAdvice::DontNeed);
+        }
+        // A large file was counted when it was written.
+        if *engine != CopyEngine::Cached {
+            shared.outcome.cache(CacheCount {
+                source_before: None,
+                source_after: None,
+                target_after: cached_bytes(&target),
+                bytes: job.stat.bytes,
+            });
         }
         metadata.seal(&target)
     });

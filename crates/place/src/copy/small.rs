@@ -4,7 +4,8 @@
 //! synced by one call for the file system, and sealed afterwards.
 
 use super::engine::is_changed;
-use super::seal::{Batch, SmallFile};
+use super::outcome::CacheCount;
+use super::seal::{self, Batch, SmallFile};
 use super::{CopyShared, FileJob, LARGE_FROM_BYTES, verify};
 use crate::Result;
 use crate::metadata::FileMetadata;
@@ -13,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use sys::{cachestat, file};
+use sys::file;
 use transfer::files_copy::{LONGEST_QUEUE, Pace};
 
 /// The bytes of a batch: at first, and at most.
@@ -196,11 +197,11 @@ fn copy_data(
     let target = job.make_target()?;
     let bytes = job.stat.bytes as usize;
     let mut engine = CopyEngine::Plain;
+    let cached_before = seal::cached_bytes(&source);
     if bytes > 0 && shared.engines.share(&source, &target) {
         engine = CopyEngine::Reflink;
     } else if bytes > 0 {
-        let was_cached = shared.request.keep_cached
-            || cachestat::of(&source, 0, 0).is_ok_and(|cached| cached.cached > 0);
+        let stays = shared.request.keep_cached || cached_before.is_some_and(|cached| cached > 0);
         let data = &mut buffer[..bytes];
         if !read_whole(shared, &source, data)? {
             return Ok(None);
@@ -210,7 +211,7 @@ fn copy_data(
             // Alone, so that no batch of them is in flight at a time.
             file::sync_data(&target)?;
         }
-        if !was_cached && !shared.engines.reads_uncached() {
+        if !stays && !shared.engines.reads_uncached() {
             // A hint; what stays is seen in the receipt.
             let _ = file::advise(&source, 0, 0, file::CacheAdvice::DontNeed);
         }
@@ -223,6 +224,12 @@ fn copy_data(
     }
     let losses = metadata.apply(&target)?;
     shared.outcome.losses(&losses);
+    shared.outcome.cache(CacheCount {
+        source_before: cached_before,
+        source_after: seal::cached_bytes(&source),
+        target_after: None,
+        bytes: job.stat.bytes,
+    });
     let checksums = (shared.request.verify && engine == CopyEngine::Plain).then(|| {
         let mut sums = Vec::new();
         verify::add(&mut sums, &buffer[..bytes], 0);

@@ -44,7 +44,10 @@ impl FileJob {
     pub(super) fn make_target(&self) -> sys::Result<File> {
         let target = &self.pair.target;
         if self.is_made {
-            return target.open_own_linked(&self.target_name);
+            let made = target.open_own_linked(&self.target_name)?;
+            // Of a first attempt: its data would stay where the source has holes now.
+            made.set_len(0).map_err(|error| sys::Error::new("set the length", error))?;
+            return Ok(made);
         }
         match target.create_new(&self.target_name, OWNER_ONLY) {
             Err(error) if error.is_name_taken() => {
@@ -374,6 +377,7 @@ impl CopyWalk<'_, '_> {
             stat: *entry.stat,
             is_made: has_names,
             resume_from: resume_from.unwrap_or(0),
+            counted_before: None,
         };
         self.sender.add(job);
         Ok(())

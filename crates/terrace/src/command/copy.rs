@@ -23,6 +23,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How often the log gets the progress: it has a sample as often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
 /// Copies, or only says what would be copied, and delivers the receipt.
 ///
 /// # Errors
@@ -56,11 +59,15 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
         // Whether source and target are one device is not known of what is below the sources.
         let mut meter = TransferMeter::new(0, false);
         let mut verdict = None;
+        let mut recorded_at = Duration::ZERO;
         let copied = copy::carry_out(&request, plan, &gauges, &mut || {
-            if let Some(recording) = &recording {
+            let elapsed = started.elapsed();
+            if let Some(recording) = &recording
+                && elapsed.saturating_sub(recorded_at) >= PROGRESS_EVERY
+            {
+                recorded_at = elapsed;
                 recording.progress(gauges.durable_bytes.get().unwrap_or(0), "bytes");
             }
-            let elapsed = started.elapsed();
             meter.take(elapsed.as_nanos() as u64, &gauges);
             let now = meter.verdict();
             panel.draw(activity, elapsed, &gauges, &now);
@@ -195,5 +202,6 @@ fn request(args: &CopyArgs) -> CopyRequest {
         skip_unfit: args.skip_unfit,
         // For the line of progress and the recording.
         wants_totals: args.log.is_some() || Progress::is_shown(),
+        shows_durable: Progress::is_shown(),
     }
 }

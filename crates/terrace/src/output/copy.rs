@@ -246,7 +246,7 @@ pub fn loss_words(loss: &LossCount, what: &str) -> String {
     format!("without {} of {what}: {}, {}", loss.what, entries(loss.entries), loss.reason)
 }
 
-/// What the copy did to the page cache, of files from 1 MiB.
+/// What the copy did to the page cache.
 fn cache_words(done: &CopyReport) -> Vec<String> {
     let (Some(before), Some(after), Some(target)) =
         (done.source_cached_before, done.source_cached_after, done.target_cached)
@@ -254,7 +254,7 @@ fn cache_words(done: &CopyReport) -> Vec<String> {
         return Vec::new();
     };
     vec![format!(
-        "page cache, of large files: {} of the sources before, {} after, {} of the copies",
+        "page cache: {} of the sources before, {} after, {} of the copies",
         Bytes(before),
         Bytes(after),
         Bytes(target)

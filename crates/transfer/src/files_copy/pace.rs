@@ -24,6 +24,8 @@ const LEAST_BUSY_BYTES: u64 = 8 << 20;
 /// The same where a disk has a head, for as long as it seeks and is synced: of 8 MiB between two
 /// disks of 150 MB/s each sync of the target left both idle for a tenth of a second.
 const LEAST_HEAD_BYTES: u64 = 32 << 20;
+/// And of a slow target no more than it takes in so much time: a sync waits for what is before it.
+const LEAST_BUSY: Duration = Duration::from_millis(20);
 /// The rate is that of so much time and bytes, or of [`LONGEST_WINDOW`]: in a short window of a
 /// slow stick a piece more or less is half of the rate.
 const WINDOW: Duration = Duration::from_millis(250);
@@ -122,7 +124,11 @@ impl Pace {
         let queue = (self.rate * LONGEST_QUEUE.as_secs_f64()) as u64;
         // A turn is as long as may be: its pieces wait for each other anyway.
         let shortest = self.shortest.filter(|_| self.heads != Heads::Shared);
-        let least = if self.heads == Heads::Apart { LEAST_HEAD_BYTES } else { LEAST_BUSY_BYTES };
+        let of_slow = (self.rate * LEAST_BUSY.as_secs_f64()) as u64;
+        let least = match self.heads {
+            Heads::Apart => LEAST_HEAD_BYTES,
+            _ => LEAST_BUSY_BYTES.min(of_slow),
+        };
         let busy = shortest.map_or(u64::MAX, |shortest| {
             least.max((self.rate * shortest.as_secs_f64() * BUSY_TIMES) as u64)
         });
@@ -251,7 +257,12 @@ mod tests {
         pace.started(1 << 20);
         pace.written_after(1 << 20, Duration::from_millis(100));
         pace.rate = 7e6;
-        assert_eq!(pace.most(), 3_500_000, "a slow stick is bounded by time");
+        assert_eq!(pace.most(), LEAST_BYTES, "a slow stick is bounded by its time for a piece");
+        pace.shortest = Some(Duration::from_secs(1));
+        assert_eq!(pace.most(), 3_500_000, "and by half a second");
+        pace.shortest = Some(Duration::from_millis(1));
+        pace.rate = 1e8;
+        assert_eq!(pace.most(), LEAST_BYTES, "a disk of 100 MB/s needs no 8 MiB");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! 24 files of 50 MB to a disk that takes 100 MiB/s: whether a copy is at that rate from its first
 //! second, and whether what it shows is what is on the disk.
 //!
-//! The kernel lets the bytes of a tenth of a second through at once, and a sync after them waits for
-//! the next ones. Of 600 MB that alone are 1.7 points of a hundred, so the copy is twice as long.
+//! The kernel lets the bytes of a tenth of a second through at once, and a sync after them waits
+//! for the next ones. Of 600 MB that alone are 1.7 points, so the copy is twice as long.
 
 use std::io::Read;
 use std::path::Path;
@@ -138,11 +138,11 @@ fn last_percent(text: &str) -> Option<f64> {
 
 /// That of `12.3 % of 600 MB on the device`: Terrace shows others, of the cause.
 fn percent_on_device(text: &str) -> Option<f64> {
-    let mut parts = text.match_indices(" % of ").filter(|(at, sign)| {
+    let parts = text.match_indices(" % of ").filter(|(at, sign)| {
         let mut words = text[at + sign.len()..].splitn(3, ' ');
         words.nth(2).is_some_and(|rest| rest.starts_with("on the device"))
     });
-    percent_before(&text[..parts.next_back()?.0])
+    percent_before(&text[..parts.last()?.0])
 }
 
 fn percent_before(text: &str) -> Option<f64> {

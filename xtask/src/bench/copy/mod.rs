@@ -5,8 +5,7 @@
 //!   with a log, processor time of the machine, what stays of the hot file in the cache, what the
 //!   copy leaves there, and how long the disk waits.
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
-//! - `limited`: to a disk of 100 MiB/s, how soon it is at that rate and what is shown meanwhile.
-//! - `quiet`: how long that disk goes on writing after "done" and after Ctrl-C.
+//! - `limited`, `quiet`: a disk of 100 MiB/s: how soon at that rate, how soon quiet, what is shown.
 //! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
 //! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
 //!

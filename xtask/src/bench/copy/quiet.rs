@@ -1,6 +1,6 @@
-//! 1.2 GB to a disk of 100 MiB/s: how long the disk goes on writing after a program has said that it
-//! is done, and after Ctrl-C in the middle. A sync of the file system follows the program at once:
-//! it is what a person who wants to unplug the disk waits for, and with it a cache that would be
+//! 1.2 GB to a disk of 100 MiB/s: how long the disk goes on writing after a program has said that
+//! it is done, and after Ctrl-C in the middle. A sync of the file system follows the program at
+//! once: a person who wants to unplug the disk waits for that, and with it a cache that would be
 //! written half a minute later is not taken for a quiet disk.
 
 use std::process::{Child, Command, Stdio};

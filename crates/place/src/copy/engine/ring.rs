@@ -71,7 +71,7 @@ impl FileCopier for RingFiles<'_, '_> {
             if self.aside.is_some() || self.shared.is_stopped() {
                 return None;
             }
-            let job = match self.first.take() {
+            let job = match self.first.take().or_else(|| self.shared.next_again()) {
                 Some(job) => job,
                 None => match self.jobs.try_recv() {
                     Ok(job) => job,
@@ -118,7 +118,7 @@ impl FileCopier for RingFiles<'_, '_> {
     }
 
     fn wants_sync(&mut self, tag: &mut Self::Tag, whole_bytes: u64) -> bool {
-        tag.wants_sync(whole_bytes)
+        tag.wants_sync(self.shared, whole_bytes)
     }
 
     fn durable_to(&mut self, tag: &mut Self::Tag, whole_bytes: u64) {
@@ -224,7 +224,7 @@ fn prepare(
     let (bytes, allocated) = (large.bytes(), large.stat().allocated_bytes);
     let both = read_alignment.max(target_alignment.write).max(verify::BLOCK_BYTES);
     let extents = DataExtents::of(source, large.from()..bytes, allocated, both)?;
-    let is_dense = allocated >= bytes;
+    let is_dense = bytes > 0 && allocated >= bytes;
     if is_dense && engines.reserves() {
         file::allocate(target, bytes)?;
     } else {

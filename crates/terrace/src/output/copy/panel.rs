@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// How often the rates of the lanes are taken, and the panel is drawn.
 pub const DRAW_EVERY: Duration = Duration::from_millis(250);
+/// It is also drawn when the percentage has changed by so many tenths.
+const DRAW_AT_TENTHS: u64 = 3;
 /// A lane has at most so many signs; one stands for [`DRAW_EVERY`].
 const MOST_SIGNS: usize = 40;
 /// A wider panel would be harder to read.
@@ -35,6 +37,8 @@ pub struct CopyPanel {
     reads: Lane,
     writes: Lane,
     taken_at: Duration,
+    /// Tenths of a percent that were drawn last.
+    drawn_tenths: u64,
 }
 
 #[derive(Debug, Default)]
@@ -55,20 +59,26 @@ impl CopyPanel {
             reads: Lane::default(),
             writes: Lane::default(),
             taken_at: Duration::ZERO,
+            drawn_tenths: 0,
         }
     }
 
-    /// Takes the rates since the last call; whether so much time has passed that the panel is to be
-    /// drawn again.
+    /// Takes the rates since the last call; whether the panel is to be drawn again: so much time
+    /// has passed, or so much more is on the device.
     pub fn take(&mut self, elapsed: Duration, gauges: &CopyGauges) -> bool {
         let passed = elapsed.saturating_sub(self.taken_at);
-        if passed < DRAW_EVERY {
-            return false;
+        let tenths = Amounts::of(gauges).tenths().unwrap_or(0);
+        let is_time = passed >= DRAW_EVERY;
+        if is_time {
+            self.taken_at = elapsed;
+            self.reads.add(value(&gauges.read_bytes), passed);
+            self.writes.add(value(&gauges.written_bytes), passed);
         }
-        self.taken_at = elapsed;
-        self.reads.add(value(&gauges.read_bytes), passed);
-        self.writes.add(value(&gauges.written_bytes), passed);
-        true
+        let is_drawn = is_time || tenths.abs_diff(self.drawn_tenths) >= DRAW_AT_TENTHS;
+        if is_drawn {
+            self.drawn_tenths = tenths;
+        }
+        is_drawn
     }
 
     /// The lines, none wider than `width` columns.
@@ -157,14 +167,21 @@ impl Amounts {
         Self { durable, under_way, total: gauges.bytes_total.get() }
     }
 
-    /// `41 % of 2.6 GiB on the device, 12 MiB under way; 28 of 69 files`.
+    /// Tenths of a percent on the device, 1,000 only when all of it is there.
+    fn tenths(&self) -> Option<u64> {
+        self.total.map(|total| (1000.0 * share(self.durable, total)) as u64)
+    }
+
+    /// `41.3 % of 2.6 GiB on the device, 12 MiB under way; 28 of 69 files`.
     fn words(&self, gauges: &CopyGauges) -> String {
         let under_way = Bytes(self.under_way);
         let done = value(&gauges.files_done);
-        match (self.total, gauges.files_total.get()) {
-            (Some(total), Some(files)) => {
-                // 100 only when all of it is there.
-                let percent = (100.0 * share(self.durable, total)).floor();
+        match (self.total.zip(self.tenths()), gauges.files_total.get()) {
+            (Some((total, tenths)), Some(files)) => {
+                let percent = match tenths {
+                    1000 => "100".to_owned(),
+                    _ => format!("{}.{}", tenths / 10, tenths % 10),
+                };
                 let (done, files) = (count(done), count(files));
                 format!(
                     "{percent} % of {} on the device, {under_way} under way; {done} of {files} files",
@@ -232,7 +249,8 @@ mod tests {
 
     fn text(width: usize, glyphs: Glyphs, gauges: &CopyGauges) -> String {
         let mut panel = CopyPanel::new("/mnt/stick/photos", glyphs);
-        assert!(!panel.take(Duration::from_millis(10), gauges));
+        assert!(panel.take(Duration::from_millis(10), gauges));
+        assert!(!panel.take(Duration::from_millis(20), gauges));
         for quarter in 1..=60 {
             assert!(panel.take(DRAW_EVERY * quarter, gauges));
         }
@@ -251,7 +269,10 @@ mod tests {
         );
         let (full, light) = (lines[1].matches('█').count(), lines[1].matches('▒').count());
         assert_eq!((full, light, lines[1].chars().count()), (31, 10, 80), "{shown}");
-        assert_eq!(lines[2], "41 % of 100 MiB on the device, 12 MiB under way; 28 of 1,234 files");
+        assert_eq!(
+            lines[2],
+            "41.0 % of 100 MiB on the device, 12 MiB under way; 28 of 1,234 files"
+        );
         assert!(lines[3].starts_with("read  ") && lines[3].ends_with(" 0 B/s"), "{shown}");
         assert!(lines[4].ends_with(", 5 in flight"), "{shown}");
         assert_eq!(lines[5], "read-bound: the source gives 1.06 GB/s, 99 % of what it can");
@@ -270,10 +291,22 @@ mod tests {
     }
 
     #[test]
+    fn it_is_drawn_when_the_percentage_has_changed() {
+        let gauges = gauges();
+        let mut panel = CopyPanel::new("/mnt", Glyphs::Ascii);
+        assert!(panel.take(Duration::from_millis(1), &gauges), "41 % instead of nothing");
+        gauges.durable_bytes.add(MIB / 10);
+        assert!(!panel.take(Duration::from_millis(2), &gauges));
+        gauges.durable_bytes.add(MIB / 4);
+        assert!(panel.take(Duration::from_millis(3), &gauges));
+        assert!(panel.reads.rates.is_empty(), "a rate of 3 ms says nothing");
+    }
+
+    #[test]
     fn one_hundred_percent_is_all_of_it_and_nothing_is_all_of_nothing() {
         let gauges = gauges();
         gauges.durable_bytes.set(100 * MIB - 1);
-        assert!(text(80, Glyphs::Ascii, &gauges).contains("\n99 % of 100 MiB"));
+        assert!(text(80, Glyphs::Ascii, &gauges).contains("\n99.9 % of 100 MiB"));
         gauges.durable_bytes.set(100 * MIB);
         gauges.unmoved_bytes.set(55 * MIB);
         let shown = text(80, Glyphs::Ascii, &gauges);
