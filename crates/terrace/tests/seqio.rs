@@ -10,10 +10,8 @@ use testkit::{TempDir, Tmpfs};
 fn write_sync_cold_and_cached_read_each_have_a_rate() {
     let directory = TempDir::new();
     for mode in ["--quick", "--direct --quick"] {
-        let json = probe_json(
-            "seqio",
-            &format!("{} --size 16m --over 0 {mode}", directory.path().display()),
-        );
+        let json =
+            probe_json("seqio", &format!("{} --size 16m {mode}", directory.path().display()));
         let phases = json["result"]["phases"].as_array().unwrap();
         let names: Vec<&str> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["write", "sync", "cold_read", "cached_read"]);

@@ -28,6 +28,10 @@ const MARGIN: u64 = 256 * MIB;
 /// How often eviction is repeated while pages are still under write-back.
 const EVICT_TRIES: u32 = 3;
 
+/// How many files of its size the probe's own file may be moved by, on the disk. Picked: a file
+/// system was seen to take two places in turn.
+const PLACES: u64 = 8;
+
 /// What sort of thing the path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -263,6 +267,20 @@ impl StorageTarget {
         Ok((fitted, Some(note)))
     }
 
+    /// Reserves a random space, up to [`PLACES`] times `bytes` and a quarter of what is free, in
+    /// another file without a name. While that is held, space for the own file is found elsewhere
+    /// than in the run before. `None` in RAM and where the file system cannot reserve.
+    pub(super) fn occupy(&self, bytes: u64) -> Option<Scratch> {
+        if !self.is_own() || self.in_ram() {
+            return None;
+        }
+        let most = bytes.saturating_mul(PLACES).min(self.file_system.free_bytes / 4) / MIB;
+        let drawn = sys::random::seed().ok()? % (most + 1);
+        let space = Scratch::create_in(&self.path).ok()?;
+        sys::file::allocate(space.file(), drawn.max(1) * MIB).ok()?;
+        Some(space)
+    }
+
     /// What a report says about it.
     ///
     /// # Errors
@@ -352,6 +370,19 @@ mod tests {
         assert_eq!(margin(64 * MIB), 16 * MIB);
         assert_eq!(margin(2 * GIB), 256 * MIB);
         assert_eq!(margin(100 * GIB), 5 * GIB);
+    }
+
+    #[test]
+    fn the_space_before_a_file_differs_from_run_to_run() {
+        let directory = testkit::TempDir::new();
+        let target = StorageTarget::open(directory.path(), &Root::system()).unwrap();
+        if target.in_ram() || target.occupy(MIB).is_none() {
+            return testkit::skip("a disk whose file system reserves space");
+        }
+        let reserved = |_| target.occupy(64 * MIB).unwrap().file().metadata().unwrap().len() / MIB;
+        let all: std::collections::BTreeSet<u64> = (0..20).map(reserved).collect();
+        assert!(all.len() > 5 && all.iter().all(|mib| (1..=512).contains(mib)), "{all:?}");
+        assert!(directory.names().is_empty());
     }
 
     #[test]

@@ -52,8 +52,10 @@ impl Run<'_> {
     }
 
     /// Reserves the space, so that writes do not pay for finding it and a full disk
-    /// shows at once; file systems without this find it as they go.
+    /// shows at once; file systems without this find it as they go. The file is elsewhere in each
+    /// run: where a disk has fast and slow places, runs in one of them agree on its figure.
     fn allocate(&mut self) -> Result<()> {
+        let _before_it = self.target.occupy(self.size);
         match sys::file::allocate(self.target.file(), self.size) {
             Err(e) if e.kind == sys::ErrorKind::NoSpace => {
                 Err(failed("reserve the test file in", self.target.path(), e))
