@@ -62,6 +62,12 @@ impl Service {
         self.notify(&format!("STATUS={}", self.text));
     }
 
+    /// Reports that the work is about to end, with a last line of status.
+    pub fn stopping(&mut self, text: &str) {
+        self.text = one_line(text);
+        self.notify(&format!("STOPPING=1\nSTATUS={}", self.text));
+    }
+
     /// Feeds the watchdog if it is time, and answers status requests. To be called by the loop
     /// that does the work.
     pub fn turn(&mut self) {

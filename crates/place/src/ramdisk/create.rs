@@ -201,7 +201,7 @@ fn check_store(
         let why = "it is on the RAM disk itself, and would be lost with it";
         return Err(refused(ErrorKind::Usage, why.to_owned()));
     }
-    let store = Store::open_or_create(&persist.store)?;
+    let store = Store::open_or_create(&persist.store, false)?;
     let directory = store.directory();
     if MountRestrictions::of(directory.file())?.read_only {
         let why = "it is on a file system that is read-only";

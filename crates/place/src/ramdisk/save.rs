@@ -14,6 +14,7 @@ mod walk_ahead;
 
 use super::catalog::Catalog;
 use super::current::{CurrentDirectory, split};
+use super::freeze::{FreezeCommands, Frozen};
 use super::identity::DirectoryIdentity;
 use super::manifest::{DayBytes, Entry, Line, Manifest};
 use super::pack::Pack;
@@ -61,6 +62,10 @@ pub struct SaveRequest {
     pub keep: usize,
     /// Saves another directory than the one that was saved or restored last.
     pub force: bool,
+    /// What holds back its users while it is read.
+    pub freeze: Option<FreezeCommands>,
+    /// Waits while another process uses the store.
+    pub wait: bool,
 }
 
 /// What was saved.
@@ -92,6 +97,10 @@ pub struct SaveReport {
     pub failure_count: u64,
     /// Processes whose mappings this user may not see.
     pub unseen_processes: u64,
+    /// How long the users were frozen; absent if they were not.
+    pub frozen_seconds: Option<f64>,
+    /// Why the users may still be frozen.
+    pub thaw_failure: Option<String>,
     /// What is to be known besides, as sentences.
     pub notes: Vec<String>,
 }
@@ -185,9 +194,10 @@ pub fn save(
 ) -> Result<SaveReport> {
     let started = Instant::now();
     let source = open_source(&request.source)?;
+    let in_ram = refuse_own_store(&source, &FileStat::of(source.file())?, &request.store)?;
+    let store = Store::open_or_create(&request.store, request.wait)?;
+    let frozen = request.freeze.as_ref().map(FreezeCommands::freeze).transpose()?;
     let stat = FileStat::of(source.file())?;
-    let in_ram = refuse_own_store(&source, &stat, &request.store)?;
-    let store = Store::open_or_create(&request.store)?;
     let mut report = SaveReport::default();
     if in_ram {
         report.notes.push("the store is in memory: it does not survive a reboot".to_owned());
@@ -198,7 +208,7 @@ pub fn save(
     let mut report = thread::scope(|scope| {
         // It walks while the newest generation is read.
         let walk = WalkAhead::start(scope, top.source.reopen()?)?;
-        save_walked(&top, &store, request, report, walk, progress)
+        save_walked(&top, &store, (request, frozen), report, walk, progress)
     })?;
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
@@ -208,7 +218,7 @@ pub fn save(
 fn save_walked(
     top: &SavedTop<'_>,
     store: &Store,
-    request: &SaveRequest,
+    (request, frozen): (&SaveRequest, Option<Frozen>),
     mut report: SaveReport,
     walk: WalkAhead,
     progress: &mut ProgressSink<'_>,
@@ -232,7 +242,12 @@ fn save_walked(
     let base = loaded.as_ref().map(|loaded| (loaded.manifest.generation, loaded.manifests));
     let mut save = Save::new(store, loaded, report)?;
     let mut pack = Pack::new(store.directory(), number);
-    save.report.is_complete = save.take_all(top, walk, is_same, &mut pack, progress)?;
+    let walked = save.take_all(top, walk, is_same, &mut pack, progress);
+    if let Some((time, thawed)) = frozen.map(Frozen::thaw) {
+        save.report.frozen_seconds = Some(time.as_secs_f64());
+        save.report.thaw_failure = thawed.err();
+    }
+    save.report.is_complete = walked?;
     if save.report.is_complete {
         save.finish(number, base, identity, pack)?;
         // Without a new generation no older one has become superfluous, but by a smaller `keep`.
@@ -289,7 +304,7 @@ pub fn compare(
     })
 }
 
-fn open_source(source: &Path) -> Result<Directory> {
+pub(super) fn open_source(source: &Path) -> Result<Directory> {
     Directory::open(source).map_err(|error| {
         let why = sys::plain_reason(&error.source);
         Error::new(ErrorKind::Usage, "save the directory", why).at(source)
@@ -298,7 +313,7 @@ fn open_source(source: &Path) -> Result<Directory> {
 
 /// Refuses a store on the RAM disk itself, which would be lost with it. Whether the store is in
 /// memory.
-fn refuse_own_store(source: &Directory, stat: &FileStat, store: &Path) -> Result<bool> {
+pub(super) fn refuse_own_store(source: &Directory, stat: &FileStat, store: &Path) -> Result<bool> {
     let existing = store.ancestors().find(|part| part.is_dir()).unwrap_or(Path::new("."));
     let there = Directory::open(existing)?;
     let is_on_it = FileStat::of(there.file())?.device == stat.device;

@@ -3,6 +3,7 @@
 //! ```text
 //! store                               version and number of the store; locked by who uses it
 //! restored                            the directory that was restored last
+//! keeper                              who keeps it, locked by that process
 //! generation-0000000042-0000000041.zst  a manifest, and the generation that it changes
 //! data-0000000042                     pieces that generation 42 was the first to name
 //! ```
@@ -20,6 +21,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 use sys::directory::Directory;
 use sys::file::{self, Durability, FileMode};
 use sys::lock::{self, LockMode};
@@ -28,6 +30,8 @@ use sys::lock::{self, LockMode};
 const HEAD: &str = "terrace-ramdisk-store\t1\t";
 const HEAD_NAME: &str = "store";
 const RESTORED_NAME: &str = "restored";
+/// How often a lock is tried that is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// zstd's own default.
 const LEVEL: i32 = 3;
 /// Manifests that change each other; then one says all.
@@ -98,8 +102,14 @@ impl Store {
     ///
     /// # Errors
     /// `Usage` for a directory that is something else; `Impossible` while another process uses it,
-    /// and for a store of a newer version.
-    pub fn open_or_create(path: &Path) -> Result<Self> {
+    /// unless that is waited for, and for a store of a newer version.
+    pub fn open_or_create(path: &Path, wait: bool) -> Result<Self> {
+        let directory = Self::directory_of(path)?;
+        Self::locked(directory, LockMode::Exclusive, wait)
+    }
+
+    /// The directory of a store, which is made if it does not exist; not locked.
+    pub(super) fn directory_of(path: &Path) -> Result<Directory> {
         let directory = Directory::create_private(path)?;
         let head = OsStr::new(HEAD_NAME);
         match directory.metadata(head) {
@@ -115,7 +125,7 @@ impl Store {
             Err(error) => return Err(error.into()),
             Ok(_) => {}
         }
-        Self::locked(directory, LockMode::Exclusive)
+        Ok(directory)
     }
 
     /// Opens a store to read from it.
@@ -127,10 +137,10 @@ impl Store {
             let why = sys::plain_reason(&error.source);
             Error::new(ErrorKind::Usage, "open the store", why).at(path)
         };
-        Self::locked(Directory::open_private(path).map_err(absent)?, LockMode::Shared)
+        Self::locked(Directory::open_private(path).map_err(absent)?, LockMode::Shared, false)
     }
 
-    fn locked(directory: Directory, mode: LockMode) -> Result<Self> {
+    fn locked(directory: Directory, mode: LockMode, wait: bool) -> Result<Self> {
         let failed = |kind, why: &str| {
             Error::new(kind, "open the store", why.to_owned()).at(directory.path())
         };
@@ -139,9 +149,12 @@ impl Store {
             Err(error) if error.kind == sys::ErrorKind::NotFound => return Err(no_store()),
             opened => opened?,
         };
-        if !lock::try_take(&head, mode)? {
-            let why = "another process saves to it or restores from it";
-            return Err(failed(ErrorKind::Impossible, why));
+        while !lock::try_take(&head, mode)? {
+            if !wait || sys::interrupt::requested() {
+                let why = "another process saves to it or restores from it";
+                return Err(failed(ErrorKind::Impossible, why));
+            }
+            std::thread::sleep(LOOK_AGAIN);
         }
         let mut text = String::new();
         (&head).take(256).read_to_string(&mut text).map_err(|_| no_store())?;

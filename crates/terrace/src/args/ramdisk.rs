@@ -6,6 +6,7 @@ use super::shared::FormArgs;
 use super::value;
 use clap::{Args, Subcommand};
 use model::Bytes;
+use place::ramdisk::FreezeCommands;
 use place::ramdisk::record::HugePolicy;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +23,9 @@ pub enum Ramdisk {
     Restore(RamdiskRestoreArgs),
     Extract(ExtractArgs),
     List(ListArgs),
+    Keep(KeepArgs),
+    Install(InstallArgs),
+    Uninstall(UninstallArgs),
 }
 
 impl Ramdisk {
@@ -37,6 +41,9 @@ impl Ramdisk {
             Self::Restore(_) => "ramdisk restore",
             Self::Extract(_) => "ramdisk extract",
             Self::List(_) => "ramdisk list",
+            Self::Keep(_) => "ramdisk keep",
+            Self::Install(_) => "ramdisk install",
+            Self::Uninstall(_) => "ramdisk uninstall",
         }
     }
 }
@@ -173,9 +180,129 @@ pub struct SaveArgs {
     #[arg(long)]
     pub force: bool,
 
+    /// Wait while another process saves to the store or restores from it
+    #[arg(long)]
+    pub wait: bool,
+
+    /// What holds back the users.
+    #[command(flatten)]
+    pub freeze: FreezeArgs,
+
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,
+}
+
+// Commands around each save.
+#[derive(Clone, Debug, Args)]
+pub struct FreezeArgs {
+    /// Run CMD before what is to be saved is read, and save nothing if it fails
+    #[arg(long, value_name = "CMD", requires = "thaw_cmd")]
+    pub freeze_cmd: Option<String>,
+
+    /// Run CMD after it was read: also if `--freeze-cmd` failed, and if this program is killed
+    #[arg(long, value_name = "CMD", requires = "freeze_cmd")]
+    pub thaw_cmd: Option<String>,
+}
+
+impl FreezeArgs {
+    /// Both commands, if they were given.
+    pub fn commands(&self) -> Option<FreezeCommands> {
+        let (freeze, thaw) = (self.freeze_cmd.clone()?, self.thaw_cmd.clone()?);
+        Some(FreezeCommands { freeze, thaw })
+    }
+}
+
+/// Keep a RAM disk: save it again and again, and when this ends
+///
+/// A service in the foreground: it saves at its start, then every --every, and on SIGTERM and
+/// SIGINT for the last time; a second signal ends it without. A save gives way to other work. If
+/// the store is full, the last generation stays and the next save tries it again. A directory that
+/// was unmounted or replaced is not saved over the one that was kept.
+#[derive(Clone, Debug, Args)]
+pub struct KeepArgs {
+    /// The RAM disk, or a directory on one
+    #[arg(value_name = "DIR")]
+    pub source: PathBuf,
+
+    /// The directory of the store; made if it does not exist
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// How long after the begin of a save the next one begins
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Duration,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+
+    /// First restore the newest generation, if DIR is empty and another directory than the one that
+    /// was saved or restored last
+    #[arg(long)]
+    pub restore: bool,
+
+    /// What holds back the users.
+    #[command(flatten)]
+    pub freeze: FreezeArgs,
+}
+
+/// Write units of systemd that mount, restore and keep a RAM disk from the next boot on
+///
+/// The RAM disk is mounted as it is mounted now. All ordinary services start after it is restored,
+/// and have ended before it is saved for the last time, which no time-out ends. It is also saved
+/// before the machine sleeps. A unit that this command did not make is never replaced.
+#[derive(Clone, Debug, Args)]
+pub struct InstallArgs {
+    /// Where the RAM disk, a tmpfs, is mounted now
+    #[arg(value_name = "MOUNT")]
+    pub mount: PathBuf,
+
+    /// The directory of the store, on a disk of this machine
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// How long after the begin of a save the next one begins
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Duration,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+
+    /// A unit that is not to start unless the RAM disk is restored; may be given several times
+    #[arg(long, value_name = "UNIT", value_parser = value::unit)]
+    pub before: Vec<String>,
+
+    /// What holds back the users.
+    #[command(flatten)]
+    pub freeze: FreezeArgs,
+
+    /// Print the units, and a line of /etc/fstab in place of one of them; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Write to DIR instead of /etc/systemd/system
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+/// Remove the units of a RAM disk, after a last save
+///
+/// The RAM disk stays mounted. Its store stays too.
+#[derive(Clone, Debug, Args)]
+pub struct UninstallArgs {
+    /// Where the RAM disk is mounted
+    #[arg(value_name = "MOUNT")]
+    pub mount: PathBuf,
+
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Remove from DIR instead of /etc/systemd/system
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
 }
 
 /// Restore a RAM disk from its store

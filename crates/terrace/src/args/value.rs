@@ -126,6 +126,18 @@ pub fn budget(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// The name of a unit of systemd, as it stands in a unit.
+pub fn unit(text: &str) -> Result<String, String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.:@\\".contains(c);
+    let has_kind =
+        text.rsplit_once('.').is_some_and(|(name, kind)| !name.is_empty() && !kind.is_empty());
+    if has_kind && text.chars().all(is_letter) {
+        Ok(text.to_owned())
+    } else {
+        Err("the name of a unit is as in postgresql.service".to_owned())
+    }
+}
+
 /// A whole number of at least 1; `k`, `m` and `g` are thousands, as of iterations.
 pub fn count(text: &str) -> Result<u64, String> {
     let wrong = || "a count is a whole number of at least 1: 8, 500, 10m".to_owned();

@@ -1,6 +1,10 @@
 //! `terrace ramdisk`: saves a RAM disk to its store and restores it; says why writing to one is
 //! slow, by a helper process that writes.
 
+mod install;
+mod keep;
+mod units;
+
 use super::deliver::Delivery;
 use super::helper;
 use crate::args::When;
@@ -46,6 +50,9 @@ pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
         Ramdisk::Extract(args) => extract(args, color),
         Ramdisk::List(ListArgs { persist: Some(store), form }) => generations(store, form, color),
         Ramdisk::List(ListArgs { persist: None, form }) => ramdisks(form, color),
+        Ramdisk::Keep(args) => keep::keep(args),
+        Ramdisk::Install(args) => install::install(args),
+        Ramdisk::Uninstall(args) => install::uninstall(args),
     }
 }
 
@@ -125,6 +132,8 @@ fn save(args: &SaveArgs, color: When) -> Result<Exit> {
         store: args.persist.clone(),
         keep: args.keep.into(),
         force: args.force,
+        freeze: args.freeze.commands(),
+        wait: args.wait,
     };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         let mut amounts = activity.amounts();

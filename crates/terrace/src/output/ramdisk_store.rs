@@ -98,6 +98,9 @@ impl Report for SavePage {
                 entries(saved.entries),
             ));
         }
+        if let Some(frozen) = saved.frozen_seconds {
+            out.note(&format!("its users were frozen for {}", seconds(frozen)));
+        }
         if saved.unseen_processes > 0 {
             out.note(&format!(
                 "what {} mapped cannot be seen: a later write through such a mapping may be missed",
@@ -112,6 +115,9 @@ impl Report for SavePage {
         let saved = &self.saved;
         if !saved.is_complete {
             return Some("interrupted: the generation before is the newest".to_owned());
+        }
+        if let Some(why) = &saved.thaw_failure {
+            return Some(format!("saved, but its users may still be frozen: {why}"));
         }
         (saved.failure_count > 0)
             .then(|| format!("{} not saved as they are, the rest is", entries(saved.failure_count)))

@@ -1,0 +1,276 @@
+//! The texts of the units that `ramdisk install` writes. Pure.
+//!
+//! ```text
+//! the disk of the store -> PATH.mount -> terrace-ramdisk-PATH.service -> local-fs.target -> users
+//! ```
+//!
+//! An arrow is an order: to the right at a start, to the left at the end. So all ordinary services
+//! start after the restore, and have ended before the last save, which ends before the store's disk
+//! is unmounted.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// The first line of a unit that this program made; only such a one is replaced or removed.
+pub(super) const MARK: &str =
+    "# Made by `terrace ramdisk install`; `terrace ramdisk uninstall` removes it.";
+
+/// What the units are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnitPlan<'a> {
+    /// This program.
+    pub(super) program: &'a Path,
+    /// Where the RAM disk is mounted.
+    pub(super) point: &'a Path,
+    /// The options of its mount.
+    pub(super) options: &'a str,
+    /// Whether /etc/fstab mounts it.
+    pub(super) is_in_fstab: bool,
+    /// The directory of the store.
+    pub(super) store: &'a Path,
+    /// From one save to the next.
+    pub(super) every: Duration,
+    /// How many generations stay.
+    pub(super) keep: u16,
+    /// Commands around each save.
+    pub(super) freeze: Option<(&'a str, &'a str)>,
+    /// Units that do not start without the RAM disk.
+    pub(super) users: &'a [String],
+}
+
+/// A unit, and the directories in which a link to it makes another unit pull it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) name: String,
+    pub(super) text: String,
+    pub(super) wanted_in: Vec<String>,
+}
+
+/// The names of the units of a RAM disk: the mount, the service, and the save before sleep.
+pub(super) fn names(point: &Path) -> [String; 3] {
+    let escaped = unit_path(point);
+    [
+        format!("{escaped}.mount"),
+        format!("terrace-ramdisk-{escaped}.service"),
+        format!("terrace-ramdisk-{escaped}-sleep.service"),
+    ]
+}
+
+/// The units.
+pub(super) fn units(plan: &UnitPlan<'_>) -> Vec<Unit> {
+    let [mount, service, sleep] = names(plan.point);
+    let mut units = Vec::new();
+    if !plan.is_in_fstab {
+        units.push(Unit { text: mount_text(plan), name: mount.clone(), wanted_in: Vec::new() });
+    }
+    let users = plan.users.iter().map(|user| format!("{user}.requires"));
+    units.push(Unit {
+        text: service_text(plan, &mount),
+        name: service.clone(),
+        wanted_in: std::iter::once("local-fs.target.wants".to_owned()).chain(users).collect(),
+    });
+    units.push(Unit {
+        text: sleep_text(plan, &service),
+        name: sleep,
+        wanted_in: vec!["sleep.target.wants".to_owned()],
+    });
+    units
+}
+
+/// The line of /etc/fstab in place of the unit of the mount.
+pub(super) fn fstab_line(plan: &UnitPlan<'_>) -> String {
+    let mut point = String::new();
+    for byte in plan.point.as_os_str().as_bytes() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' | b'#' => point.push_str(&format!("\\{byte:03o}")),
+            byte => point.push(char::from(*byte)),
+        }
+    }
+    format!("tmpfs {point} tmpfs {} 0 0", plan.options)
+}
+
+fn mount_text(plan: &UnitPlan<'_>) -> String {
+    let point = plan.point.display().to_string();
+    format!(
+        "{MARK}
+[Unit]
+Description=RAM disk {}
+
+[Mount]
+What=tmpfs
+Where={}
+Type=tmpfs
+Options={}
+",
+        literal(&point),
+        literal(&point),
+        literal(plan.options)
+    )
+}
+
+fn service_text(plan: &UnitPlan<'_>, mount: &str) -> String {
+    let before: String = plan.users.iter().map(|user| format!(" {}", literal(user))).collect();
+    let every = format!("{}s", plan.every.as_secs());
+    let words = ["keep", "--restore", "--every", &every];
+    let (point, store) = (plan.point.display().to_string(), plan.store.display().to_string());
+    format!(
+        "{MARK}
+[Unit]
+Description=RAM disk {}, kept in {}
+DefaultDependencies=no
+BindsTo={mount}
+RequiresMountsFor={}
+After={mount} local-fs-pre.target systemd-remount-fs.service
+Before=local-fs.target{before} shutdown.target
+Conflicts=shutdown.target
+
+[Service]
+Type=notify
+ExecStart={}
+# However much is to be restored or saved.
+TimeoutStartSec=infinity
+TimeoutStopSec=infinity
+# The shell that thaws outlives a kill.
+KillMode=process
+Restart=on-failure
+RestartSec=30
+RestartPreventExitStatus=2 3
+
+[Install]
+WantedBy=local-fs.target
+{}",
+        literal(&point),
+        literal(&store),
+        word(&store),
+        command(plan, &words),
+        plan.users.iter().map(|user| format!("RequiredBy={}\n", literal(user))).collect::<String>(),
+    )
+}
+
+fn sleep_text(plan: &UnitPlan<'_>, service: &str) -> String {
+    format!(
+        "{MARK}
+[Unit]
+Description=RAM disk {}, saved before sleep
+Requisite={service}
+After={service}
+Before=sleep.target
+
+[Service]
+Type=oneshot
+ExecStart={}
+TimeoutStartSec=infinity
+
+[Install]
+WantedBy=sleep.target
+",
+        literal(&plan.point.display().to_string()),
+        command(plan, &["save", "--wait"])
+    )
+}
+
+/// A command line of this program with these words after `ramdisk`, and those of the plan.
+fn command(plan: &UnitPlan<'_>, words: &[&str]) -> String {
+    let mut line = word(&plan.program.display().to_string());
+    let (store, keep) = (plan.store.display().to_string(), plan.keep.to_string());
+    let point = plan.point.display().to_string();
+    let freeze = plan.freeze.map(|(freeze, thaw)| ["--freeze-cmd", freeze, "--thaw-cmd", thaw]);
+    let (first, options) = words.split_at(1);
+    let mut all = vec!["ramdisk", first[0], point.as_str(), "--persist", &store, "--keep", &keep];
+    all.extend(options);
+    all.extend(freeze.into_iter().flatten());
+    for one in all {
+        line.push(' ');
+        line.push_str(&if is_plain(one) { one.to_owned() } else { word(one) });
+    }
+    line
+}
+
+fn is_plain(text: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
+    !text.is_empty() && text.chars().all(is_letter)
+}
+
+/// A word of a command line of a unit: quoted, and nothing in it is replaced.
+fn word(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '%' => quoted.push_str("%%"),
+            '$' => quoted.push_str("$$"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A value of a unit in which nothing is replaced.
+fn literal(text: &str) -> String {
+    text.replace('%', "%%").replace('\n', " ")
+}
+
+/// A path as the name of a unit, as `systemd-escape --path` makes it.
+fn unit_path(path: &Path) -> String {
+    let text = path.as_os_str().as_bytes();
+    let parts: Vec<&[u8]> =
+        text.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() {
+        return "-".to_owned();
+    }
+    let mut name = String::new();
+    for (at, byte) in parts.join(&b'/').into_iter().enumerate() {
+        match byte {
+            b'/' => name.push('-'),
+            b'.' if at == 0 => name.push_str("\\x2e"),
+            byte if byte.is_ascii_alphanumeric() || b":_.".contains(&byte) => {
+                name.push(char::from(byte));
+            }
+            byte => name.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_named_as_systemd_does() {
+        for (path, name) in [
+            ("/ram/a b-c", "ram-a\\x20b\\x2dc"),
+            ("/.hidden/.too", "\\x2ehidden-.too"),
+            ("/ä", "\\xc3\\xa4"),
+            ("//a///b/", "a-b"),
+            ("/", "-"),
+        ] {
+            assert_eq!(unit_path(Path::new(path)), name);
+        }
+    }
+
+    #[test]
+    fn nothing_in_a_word_is_replaced() {
+        assert_eq!(word("a \"b\" $c %d \\"), "\"a \\\"b\\\" $$c %%d \\\\\"");
+    }
+
+    #[test]
+    fn a_line_of_fstab_has_six_fields() {
+        let plan = UnitPlan {
+            program: Path::new("/usr/bin/terrace"),
+            point: Path::new("/ram/a b"),
+            options: "size=1g,mode=755",
+            is_in_fstab: false,
+            store: Path::new("/store"),
+            every: Duration::from_secs(300),
+            keep: 3,
+            freeze: None,
+            users: &[],
+        };
+        assert_eq!(fstab_line(&plan), "tmpfs /ram/a\\040b tmpfs size=1g,mode=755 0 0");
+    }
+}
