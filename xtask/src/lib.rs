@@ -10,6 +10,7 @@
 mod attack;
 mod bench;
 mod bpf;
+pub mod copy_cuts;
 mod error;
 mod process;
 mod rust;

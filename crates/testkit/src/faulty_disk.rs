@@ -9,6 +9,7 @@
 //! 3. Guards end in this order: mount, loop device, faulty directory. Requests that hang are
 //!    served first, so that an unmount does not wait for them.
 
+use crate::cut_disk::CutDisk;
 use crate::disk_model::DiskRequest;
 use crate::fault_plan::FaultPlan;
 use crate::faulty_files::{Caching, FaultyFiles};
@@ -79,6 +80,27 @@ impl FaultyDisk {
     /// Replaces the plan. Numbers of requests count from here.
     pub fn set_plan(&self, plan: FaultPlan) {
         self.files.set_plan(plan);
+    }
+
+    /// Keeps what the disk holds now, and from now on each write and flush.
+    ///
+    /// # Errors
+    /// When its bytes cannot be read.
+    pub fn record(&self) -> std::io::Result<CutDisk> {
+        let bytes = std::fs::read(self.files.beside("real").join(DISK_FILE))?;
+        self.files.record();
+        Ok(CutDisk::new(bytes))
+    }
+
+    /// How many writes and flushes were kept so far.
+    #[must_use]
+    pub fn recorded_changes(&self) -> usize {
+        self.files.recorded_changes()
+    }
+
+    /// Gives what was kept to `disk`, from [`Self::record`]; nothing is kept any more.
+    pub fn end_record(&self, disk: &mut CutDisk) {
+        disk.set_changes(self.files.take_recorded());
     }
 
     /// Pulls the disk out: every request fails from now on. The kernel keeps the device, as it does

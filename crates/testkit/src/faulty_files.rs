@@ -10,12 +10,13 @@
 //! No links, special files or extended attributes can be made, as on FAT.
 
 use crate::TempDir;
+use crate::cut_disk::DiskChange;
 use crate::disk_model::{DiskRequest, RequestKind};
 use crate::fault_plan::{FaultPlan, FileFault, Judgement};
 use crate::fuse_leftovers::remove_leftovers;
 use crate::fuse_protocol::{
-    HEADER_IN, REQUEST_ROOM, RootKind, errno, init_body, mount, number32, number64, opcode, reply,
-    unmount,
+    HEADER_IN, REQUEST_ROOM, RootKind, WRITE_DATA, errno, init_body, mount, number32, number64,
+    opcode, reply, unmount,
 };
 use std::fs::File;
 use std::io::Read;
@@ -143,6 +144,21 @@ impl FaultyFiles {
 }
 
 impl FaultyFiles {
+    /// From now on writes and flushes are kept.
+    pub(crate) fn record(&self) {
+        self.server.state().recorded = Some(Vec::new());
+    }
+
+    /// How many were kept.
+    pub(crate) fn recorded_changes(&self) -> usize {
+        self.server.state().recorded.as_ref().map_or(0, Vec::len)
+    }
+
+    /// What was kept; nothing is any more.
+    pub(crate) fn take_recorded(&self) -> Vec<DiskChange> {
+        self.server.state().recorded.take().unwrap_or_default()
+    }
+
     /// A path in the directory of the mount point, which goes with it.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.point.with_file_name(name)
@@ -180,6 +196,8 @@ struct State {
     tree: Tree,
     plan: FaultPlan,
     requests: Vec<DiskRequest>,
+    /// Writes and flushes that were done, if they are kept.
+    recorded: Option<Vec<DiskChange>>,
     removed: bool,
     /// Requests hang as the plan says.
     may_hang: bool,
@@ -193,6 +211,7 @@ impl Server {
             tree,
             plan,
             requests: Vec::new(),
+            recorded: None,
             removed: false,
             may_hang: true,
             hanging: 0,
@@ -324,10 +343,20 @@ impl State {
 
     /// Does a read, write or flush; of a write at most `room` bytes.
     fn serve_data(&mut self, kind: u32, request: &[u8], room: Option<u64>) -> Result<Vec<u8>, i32> {
-        match kind {
-            opcode::READ => self.tree.read(request, &self.plan),
-            opcode::WRITE => self.tree.write(request, &self.plan, room),
-            _ => self.tree.flush(request),
+        let done = match kind {
+            opcode::READ => return self.tree.read(request, &self.plan),
+            opcode::WRITE => self.tree.write(request, &self.plan, room)?,
+            _ => self.tree.flush(request)?,
+        };
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(match kind {
+                opcode::WRITE => DiskChange::Write {
+                    offset: number64(request, HEADER_IN + 8),
+                    data: request[WRITE_DATA..].to_vec(),
+                },
+                _ => DiskChange::Flush,
+            });
         }
+        Ok(done)
     }
 }

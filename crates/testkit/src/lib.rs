@@ -6,6 +6,7 @@
 //! here is an error with the words for [`skip`]. Used as a dev-dependency only.
 
 mod cgroup;
+mod cut_disk;
 mod dead_fuse;
 mod device;
 pub mod disk_model;
@@ -29,9 +30,11 @@ mod trees;
 pub mod web;
 mod who_recording;
 mod working_set;
+pub mod write_cache;
 mod zram_device;
 
 pub use cgroup::Cgroup;
+pub use cut_disk::CutDisk;
 pub use dead_fuse::{Dead, DeadFuse};
 pub use device::{Fault, Faulty, MemoryDevice};
 pub use fake_root::FakeRoot;

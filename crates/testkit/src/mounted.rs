@@ -59,8 +59,11 @@ impl Mount<'_> {
         Self::existing(file_system, device, point)
     }
 
-    /// Mounts what is on `device`, whose owner lives as long, at `point`, which is made if absent.
-    pub(crate) fn existing(
+    /// Mounts what is on `device`, which must live as long, at `point`, which is made if absent.
+    ///
+    /// # Errors
+    /// Why `mount` refuses it.
+    pub fn existing(
         file_system: FileSystem,
         device: &Path,
         point: PathBuf,

@@ -25,7 +25,6 @@ mod programs;
 mod qemu;
 mod server;
 mod streams;
-mod write_cache;
 
 use guest::End;
 use image::Image;

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use model::random::mix;
 use serde_json::{Value, json};
 use testkit::disk_model::{self, DiskModel, RequestKind};
+use testkit::write_cache::{SECTOR, Stored, WriteCache};
 
 use super::nbd::{self, Command, NbdRequest};
 use super::streams::Event;
-use super::write_cache::{SECTOR, Stored, WriteCache};
 use crate::error::Error;
 
 /// What the way from the guest to here and back takes anyhow under emulation, seen as 0.2 to 0.4
@@ -128,7 +128,7 @@ impl Disk {
         let mut state = self.state();
         state.ended += 1;
         let Some(cache) = &mut state.cache else { return Ok(None) };
-        let sectors = cache.len();
+        let sectors = cache.unstored_sectors();
         // Two disks lose different parts.
         let own_seed = self.name.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte)));
         let kept = cache.cut(own_seed);

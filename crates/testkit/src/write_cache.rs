@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use model::random::{INCREMENT, Random, mix};
 
 /// What a disk stores as a whole.
-pub(super) const SECTOR: usize = 512;
+pub const SECTOR: usize = 512;
 
 /// As much as disks have: 64 MiB.
 const SECTORS_MAX: usize = (64 << 20) / SECTOR;
@@ -27,8 +27,8 @@ const GROUPS: [u32; 2] = [7, 3];
 type Sector = [u8; SECTOR];
 
 /// The cache of one disk.
-#[derive(Debug, Default)]
-pub(super) struct WriteCache {
+#[derive(Clone, Debug, Default)]
+pub struct WriteCache {
     /// By the number of the sector; the versions in their order, at least one.
     sectors: BTreeMap<u64, Vec<Sector>>,
     /// Versions altogether.
@@ -36,11 +36,12 @@ pub(super) struct WriteCache {
 }
 
 /// What is to be stored: the first byte of a sector, and its bytes.
-pub(super) type Stored = (u64, Sector);
+pub type Stored = (u64, Sector);
 
 impl WriteCache {
     /// Takes a write of whole sectors; gives what is to be stored because the cache is full.
-    pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Vec<Stored> {
+    #[must_use]
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Vec<Stored> {
         let (sectors, _) = data.as_chunks::<SECTOR>();
         for (number, sector) in (offset / SECTOR as u64..).zip(sectors) {
             self.sectors.entry(number).or_default().push(*sector);
@@ -58,7 +59,7 @@ impl WriteCache {
     }
 
     /// Puts what is cached over what was read from the disk; whole sectors.
-    pub(super) fn overlay(&self, offset: u64, data: &mut [u8]) {
+    pub fn overlay(&self, offset: u64, data: &mut [u8]) {
         let first = offset / SECTOR as u64;
         let (sectors, _) = data.as_chunks_mut::<SECTOR>();
         for (number, versions) in self.sectors.range(first..first + sectors.len() as u64) {
@@ -69,7 +70,7 @@ impl WriteCache {
     }
 
     /// Forgets the sectors of a write that was stored at once.
-    pub(super) fn forget(&mut self, offset: u64, len: usize) {
+    pub fn forget(&mut self, offset: u64, len: usize) {
         let first = offset / SECTOR as u64;
         for number in first..first + (len / SECTOR) as u64 {
             self.versions -= self.sectors.remove(&number).map_or(0, |versions| versions.len());
@@ -77,14 +78,16 @@ impl WriteCache {
     }
 
     /// All that is to be stored by a flush; nothing is cached afterwards.
-    pub(super) fn flush(&mut self) -> Vec<Stored> {
+    #[must_use]
+    pub fn flush(&mut self) -> Vec<Stored> {
         self.versions = 0;
         let sectors = std::mem::take(&mut self.sectors).into_iter();
         sectors.filter_map(|(number, versions)| Some((start(number), *versions.last()?))).collect()
     }
 
     /// What a power cut leaves; nothing is cached afterwards.
-    pub(super) fn cut(&mut self, seed: u64) -> Vec<Stored> {
+    #[must_use]
+    pub fn cut(&mut self, seed: u64) -> Vec<Stored> {
         self.versions = 0;
         let mut kept = Vec::new();
         for (number, versions) in std::mem::take(&mut self.sectors) {
@@ -95,7 +98,8 @@ impl WriteCache {
     }
 
     /// Sectors that are not stored.
-    pub(super) fn len(&self) -> usize {
+    #[must_use]
+    pub fn unstored_sectors(&self) -> usize {
         self.sectors.len()
     }
 }
@@ -209,6 +213,6 @@ mod tests {
         let stored = cache.write(4 * len, &sectors(2, 1));
         assert_eq!(stored.len(), SECTORS_MAX / 4 + 1);
         assert_eq!(stored.last().unwrap().0, len);
-        assert_eq!(cache.len(), SECTORS_MAX / 4 * 3);
+        assert_eq!(cache.unstored_sectors(), SECTORS_MAX / 4 * 3);
     }
 }
