@@ -40,7 +40,6 @@ pub type Stored = (u64, Sector);
 
 impl WriteCache {
     /// Takes a write of whole sectors; gives what is to be stored because the cache is full.
-    #[must_use]
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Vec<Stored> {
         let (sectors, _) = data.as_chunks::<SECTOR>();
         for (number, sector) in (offset / SECTOR as u64..).zip(sectors) {
