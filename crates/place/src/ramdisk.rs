@@ -11,29 +11,36 @@
 //!
 //! `docs/ramdisk-store.md` has the bytes, and how to recover without this program.
 
+mod adopt;
 mod catalog;
 mod change;
 mod content;
 mod create;
 mod current;
 mod freeze;
+mod hidden;
 mod identity;
 mod keeper;
 mod manifest;
 mod pack;
 pub mod record;
+mod release;
 mod restore;
 mod save;
 mod status;
 mod store;
+mod trial;
 
+pub use adopt::{RamdiskAdoptReport, adopt};
 pub use change::{RamdiskGrowReport, RamdiskRemove, RamdiskRemoveReport, grow, remove};
 pub use create::{RamdiskCreate, RamdiskCreateReport, create};
 pub use freeze::FreezeCommands;
 pub use identity::DirectoryIdentity;
 pub use keeper::Keeper;
 pub use manifest::{MANIFEST_VERSION, Manifest, seal};
+pub use release::{RamdiskReleaseReport, release};
 pub use restore::{RamdiskRestore, RamdiskRestoreReport, restore};
 pub use save::{Comparison, SaveReport, SaveRequest, compare, save};
 pub use status::{CompressedSample, RamdiskGrowth, RamdiskStatus, list, status};
 pub use store::{Description, Generation, Store};
+pub use trial::{RamdiskTrial, TrialPlace};

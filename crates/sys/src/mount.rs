@@ -10,9 +10,9 @@ use crate::error::{Error, ErrorKind, Result};
 use rustix::fs::{AtFlags, Mode, OFlags, StatVfsMountFlags, StatxFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MoveMountFlags, fsconfig_create,
-    fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick,
-    move_mount,
+    FsMountFlags, FsOpenFlags, FsPickFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, fsconfig_create, fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string,
+    fsmount, fsopen, fspick, mount_change, move_mount, open_tree,
 };
 use std::ffi::{CString, OsStr};
 use std::fs::File;
@@ -159,6 +159,19 @@ impl DetachedMount {
         MountIdentity::of(&self.mount)
     }
 
+    /// Another mount of what is at and below a directory on its file system.
+    ///
+    /// # Errors
+    /// `Denied` without `CAP_SYS_ADMIN`, `Unsupported` before Linux 5.2.
+    pub fn of_directory(directory: &Directory) -> Result<Self> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let mount = open_tree(directory.file(), "", flags)
+            .map_err(|errno| Error::new(MOUNT, errno.into()).at(directory.path()))?;
+        Ok(Self { mount: mount.into() })
+    }
+
     /// Gives the mount its place over `directory`, at once and with all that is in it. It stays
     /// when this process ends.
     ///
@@ -220,6 +233,32 @@ impl MountIdentity {
     }
 }
 
+/// Gives the calling thread, its later threads and its later children mounts of their own: what
+/// they mount from now on no other process sees, and it goes with the last of them.
+///
+/// # Errors
+/// `Denied` without `CAP_SYS_ADMIN`.
+pub fn separate_mounts() -> Result<()> {
+    const OPERATION: &str = "separate the mounts";
+    // SAFETY: the call takes no pointer. It also separates this thread's working directory from
+    // that of older threads, which use none.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(Error::last(OPERATION));
+    }
+    // Else what is mounted here would appear in the namespace that this one is a copy of.
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", flags).map_err(|errno| Error::new(OPERATION, errno.into()))
+}
+
+/// Takes away what is mounted last at `point`, also while it is used: it goes with its last user.
+/// Only for mounts that were made for this process alone.
+///
+/// # Errors
+/// As [`unmount`], but never `EBUSY`.
+pub fn detach(point: &Path) -> Result<()> {
+    unmount_with(point, libc::UMOUNT_NOFOLLOW | libc::MNT_DETACH)
+}
+
 /// Unmounts what is mounted last at `point`, which must not be a link. What is not written yet is
 /// written first, so it may take long.
 ///
@@ -227,11 +266,15 @@ impl MountIdentity {
 /// `Other` with `EBUSY` while it is used, `Invalid` where nothing is mounted, `Denied` without
 /// `CAP_SYS_ADMIN`.
 pub fn unmount(point: &Path) -> Result<()> {
+    unmount_with(point, libc::UMOUNT_NOFOLLOW)
+}
+
+fn unmount_with(point: &Path, flags: libc::c_int) -> Result<()> {
     const OPERATION: &str = "unmount";
     let text = CString::new(point.as_os_str().as_bytes())
         .map_err(|error| Error::new(OPERATION, error.into()).at(point))?;
     // SAFETY: `text` is a string that ends with a zero, and lives as long as the call.
-    let answer = unsafe { libc::umount2(text.as_ptr(), libc::UMOUNT_NOFOLLOW) };
+    let answer = unsafe { libc::umount2(text.as_ptr(), flags) };
     if answer == 0 { Ok(()) } else { Err(Error::last(OPERATION).at(point)) }
 }
 

@@ -16,6 +16,7 @@ pub mod progress;
 pub mod proof;
 pub mod prose;
 pub mod ramdisk;
+pub mod ramdisk_adopt;
 pub mod ramdisk_mount;
 pub mod ramdisk_store;
 pub mod report;

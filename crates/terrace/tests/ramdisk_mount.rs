@@ -104,14 +104,14 @@ fn a_ram_disk_is_filled_saved_removed_and_comes_back_equal() {
     let began_on = day();
     scene.store(40, 5000);
     let before = described(&scene.path("source"));
-    let made = scene.json("create @ram --size 64m --persist @store --every 90s --keep 2");
+    let made = scene.json("create @equal --size 64m --persist @store --every 90s --keep 2");
     assert_eq!(made["restored"]["generation"], 1, "{made}");
-    assert_is(&before, &scene.path("ram"));
+    assert_is(&before, &scene.path("equal"));
     let record = &made["ramdisk"];
     assert_eq!(record["persist"]["every_seconds"], 90);
     assert_eq!((&record["persist"]["keep"], &record["is_mounted"]), (&2.into(), &true.into()));
-    assert_eq!(scene.path("ram").metadata().unwrap().mode() & 0o7777, 0o751);
-    let status = scene.json("status @ram")["ramdisks"][0].take();
+    assert_eq!(scene.path("equal").metadata().unwrap().mode() & 0o7777, 0o751);
+    let status = scene.json("status @equal")["ramdisks"][0].take();
     assert_eq!(status["state"], "mounted");
     assert_eq!(status["size_bytes"], 64 << 20);
     let compared = &status["compared"];
@@ -120,31 +120,31 @@ fn a_ram_disk_is_filled_saved_removed_and_comes_back_equal() {
         (&0.into(), &0.into())
     );
     assert!(status["sample"]["compressed_bytes"].as_u64() < status["sample"]["bytes"].as_u64());
-    assert!(one_line(&scene.ramdisk("status @ram").done()).contains("a crash now costs nothing"));
+    assert!(one_line(&scene.ramdisk("status @equal").done()).contains("a crash now costs nothing"));
 
-    fs::write(scene.path("ram/new"), vec![7; 10_000]).unwrap();
-    fs::remove_file(scene.path("ram/file3")).unwrap();
-    let compared = scene.json("status @ram")["ramdisks"][0]["compared"].take();
+    fs::write(scene.path("equal/new"), vec![7; 10_000]).unwrap();
+    fs::remove_file(scene.path("equal/file3")).unwrap();
+    let compared = scene.json("status @equal")["ramdisks"][0]["compared"].take();
     assert_eq!(compared["removed_entries"], 1, "{compared}");
     assert_eq!(compared["unsaved_bytes"], 10_000, "{compared}");
-    let refused = scene.ramdisk("remove @ram");
+    let refused = scene.ramdisk("remove @equal");
     refused.refused(3, "not saved");
     assert!(refused.err.contains("terrace ramdisk save"), "{}", refused.err);
     // It is as it was, and can be written to.
-    fs::write(scene.path("ram/more"), "more").unwrap();
-    scene.ramdisk("save @ram --persist @store").done();
-    let status = scene.json("status @ram")["ramdisks"][0].take();
+    fs::write(scene.path("equal/more"), "more").unwrap();
+    scene.ramdisk("save @equal --persist @store").done();
+    let status = scene.json("status @equal")["ramdisks"][0].take();
     // 200,000 bytes of the first generation, 10,004 of the second, and both manifests.
     let written = status["written_today_bytes"].as_u64().unwrap();
     let is_same_day = day() == began_on;
     assert!(!is_same_day || (210_000..260_000).contains(&written), "{status}");
-    let before = described(&scene.path("ram"));
-    let text = one_line(&scene.ramdisk("remove ram").done());
+    let before = described(&scene.path("equal"));
+    let text = one_line(&scene.ramdisk("remove equal").done());
     assert!(text.contains("generation 2 has all of it"), "{text}");
-    assert!(!scene.path("ram").exists(), "the directory was made for it");
-    scene.ramdisk("create @ram --size 64m --persist @store").done();
-    assert_is(&before, &scene.path("ram"));
-    scene.ramdisk("remove @ram").done();
+    assert!(!scene.path("equal").exists(), "the directory was made for it");
+    scene.ramdisk("create @equal --size 64m --persist @store").done();
+    assert_is(&before, &scene.path("equal"));
+    scene.ramdisk("remove @equal").done();
     assert!(mounted_below(scene.directory.path()).is_empty());
 }
 

@@ -93,7 +93,7 @@ pub fn grow(root: &Root, name: &Path, size: Bytes, force: bool) -> Result<Ramdis
 }
 
 /// Changes options of the mounted tmpfs. The kernel wants `noswap` repeated at each change.
-fn change(
+pub(super) fn change(
     top: &Directory,
     options: &RamdiskOptions,
     set: impl FnOnce(&FileSystemOptions) -> sys::Result<()>,
@@ -119,6 +119,14 @@ pub fn remove(
     let records = RamdiskRecords::lock(root)?;
     let ramdisk = records.find(&request.name)?;
     let (state, top) = ramdisk.state(root);
+    if ramdisk.adopted && top.is_some() && !request.discard {
+        let why = format!(
+            "it covers a directory that was moved onto it; `terrace ramdisk release {0}` gives that \
+             back as it is now, and --discard uncovers it as it was",
+            ramdisk.name()
+        );
+        return Err(Error::new(ErrorKind::Impossible, REMOVE, why).at(&ramdisk.mount_point));
+    }
     let mut report =
         RamdiskRemoveReport { ramdisk, state, is_complete: false, used_bytes: 0, compared: None };
     if let Some(top) = top {
@@ -189,7 +197,7 @@ fn take_away(
 ) -> Result<bool> {
     let point = report.ramdisk.mount_point.clone();
     let options = report.ramdisk.options.clone();
-    let busy = |error: sys::Error| in_use(root, &point, &error);
+    let busy = |error: sys::Error| in_use(root, REMOVE, &point, &error);
     // From here on nothing is written to it that would not be seen.
     change(&top, &options, |system| system.set_flag("ro")).map_err(busy)?;
     let compared =
@@ -214,9 +222,21 @@ fn take_away(
 }
 
 /// The error of a RAM disk that is in use, with names.
-fn in_use(root: &Root, point: &Path, error: &sys::Error) -> Error {
+pub(super) fn in_use(root: &Root, operation: &str, point: &Path, error: &sys::Error) -> Error {
+    let why = match (mount::is_busy(error), holder_names(root, point)) {
+        (true, Some(names)) => format!("it is in use by {names}"),
+        (true, None) => "it is in use".to_owned(),
+        (false, _) => sys::plain_reason(&error.source),
+    };
+    Error::new(ErrorKind::Impossible, operation, why).at(point)
+}
+
+/// What uses files at or below a directory besides this process: the first few, named. `None` if
+/// nothing does.
+pub(super) fn holder_names(root: &Root, point: &Path) -> Option<String> {
     let mut holders: Vec<String> = find_holders(root, point)
         .iter()
+        .filter(|holder| holder.pid != Some(std::process::id()))
         .map(|holder| match holder.pid {
             Some(pid) => format!("{} ({pid}, {})", holder.name, holder.path.display()),
             None => format!("{} ({})", holder.name, holder.path.display()),
@@ -227,10 +247,5 @@ fn in_use(root: &Root, point: &Path, error: &sys::Error) -> Error {
     if hidden > 0 {
         holders.push(format!("{hidden} more"));
     }
-    let why = match (mount::is_busy(error), holders.is_empty()) {
-        (true, false) => format!("it is in use by {}", holders.join(", ")),
-        (true, true) => "it is in use".to_owned(),
-        (false, _) => sys::plain_reason(&error.source),
-    };
-    Error::new(ErrorKind::Impossible, REMOVE, why).at(point)
+    (!holders.is_empty()).then(|| holders.join(", "))
 }

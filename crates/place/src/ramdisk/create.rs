@@ -62,6 +62,8 @@ pub struct RamdiskCreate {
     pub persist: Option<RamdiskPersist>,
     /// Whether it may be larger than the memory that may be taken.
     pub force: bool,
+    /// Whether it covers a directory with files, whose content its store has.
+    pub adopted: bool,
 }
 
 /// What was made.
@@ -115,7 +117,7 @@ pub fn create(
                    ramdisk save` and `restore` work on it";
         return Err(refused(ErrorKind::Impossible, why.to_owned()));
     }
-    let point = MountPoint::examine(&request.mount_point)?;
+    let point = MountPoint::examine(&request.mount_point, request.adopted)?;
     if !request.force {
         refuse_beyond_memory(root, request.size, Bytes(0))
             .map_err(|error| error.at(&point.path))?;
@@ -129,6 +131,10 @@ pub fn create(
         Some((_, store)) => content_of(store, request, &point)?,
         None => None,
     };
+    if request.adopted && need.is_none() {
+        let why = "it would cover files of which its store has none";
+        return Err(refused(ErrorKind::Usage, why.to_owned()));
+    }
     let persist = persist.map(|(persist, _)| persist);
     let options = options(request, &point);
     let mount = make(root, &options, &point, need)?;
@@ -143,6 +149,8 @@ pub fn create(
             made_directory: !point.is_there(),
             options,
             persist,
+            adopted: request.adopted,
+            release: None,
         },
         is_complete: false,
         restored: None,
@@ -423,7 +431,7 @@ fn put(
 ) -> Result<()> {
     let records = RamdiskRecords::lock(root)?;
     // Another program may have used the place meanwhile.
-    let place = MountPoint::examine(&point.path)?;
+    let place = MountPoint::examine(&point.path, record.adopted)?;
     record.made_directory = !place.is_there();
     records.write(record)?;
     let attached = place.open_or_make().and_then(|directory| Ok(mount.attach(&directory)?));

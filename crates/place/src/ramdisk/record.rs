@@ -57,6 +57,29 @@ pub struct RamdiskRecord {
     pub options: RamdiskOptions,
     /// Where it is saved to, if anywhere.
     pub persist: Option<RamdiskPersist>,
+    /// Whether it covers a directory whose content it took over.
+    #[serde(default)]
+    pub adopted: bool,
+    /// Present while the covered directory is given back: the RAM disk is read-only.
+    #[serde(default)]
+    pub release: Option<PendingRelease>,
+}
+
+/// How far a covered directory was given back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingRelease {
+    /// What takes the place of the covered directory once the RAM disk is unmounted; absent until
+    /// it is whole and durable.
+    pub copy: Option<PreparedCopy>,
+}
+
+/// A copy that is ready to take the place of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedCopy {
+    /// The hidden directory beside that one, which holds it.
+    pub hidden: String,
+    /// Its inode: whether it is in its place already.
+    pub inode: u64,
 }
 
 /// How a mount is recognised.
@@ -317,8 +340,12 @@ impl RamdiskRecords {
         Ok((file_name(&record.mount_point) == name).then_some(record))
     }
 
-    /// Completes or removes the files of mounts that were being made when their maker was killed.
+    /// Completes or removes the files of mounts that were being made when their maker was killed,
+    /// and what a killed release left.
     fn put_right(&self) -> Result<()> {
+        for record in self.all()?.into_iter().filter(|record| record.release.is_some()) {
+            super::release::put_right(self, &self.root, &record)?;
+        }
         for record in self.all()?.into_iter().filter(|record| !record.is_mounted) {
             if record.state(&self.root).0 == RamdiskState::Mounted {
                 self.write(&RamdiskRecord { is_mounted: true, ..record })?;
@@ -389,6 +416,8 @@ mod tests {
                 group: 0,
             },
             persist: Some(RamdiskPersist { store: "/s".into(), every_seconds: 300, keep: 3 }),
+            adopted: false,
+            release: None,
         }
     }
 

@@ -163,6 +163,16 @@ struct SavedTop<'r> {
     mapped: SharedMappings,
 }
 
+/// The generation before.
+#[derive(Clone, Copy)]
+struct SavedBase {
+    generation: u64,
+    /// How many manifests it takes.
+    manifests: usize,
+    /// Whether it is of the same directory.
+    is_same: bool,
+}
+
 /// A save under way.
 struct Save<'s> {
     store: &'s Store,
@@ -239,7 +249,11 @@ fn save_walked(
         return Err(not_the_same(&request.source));
     }
     let number = newest.map_or(0, |newest| newest.number) + 1;
-    let base = loaded.as_ref().map(|loaded| (loaded.manifest.generation, loaded.manifests));
+    let base = loaded.as_ref().map(|loaded| SavedBase {
+        generation: loaded.manifest.generation,
+        manifests: loaded.manifests,
+        is_same,
+    });
     let mut save = Save::new(store, loaded, report)?;
     let mut pack = Pack::new(store.directory(), number);
     let walked = save.take_all(top, walk, is_same, &mut pack, progress);
@@ -269,15 +283,29 @@ pub fn compare(
     store: &Path,
     progress: &mut ProgressSink<'_>,
 ) -> Result<Comparison> {
-    let directory = open_source(source)?;
+    compare_directory(root, open_source(source)?, store, false, progress)
+}
+
+/// As [`compare`], of an open directory. `is_copy`: another directory than that of the store, all
+/// of whose content is read.
+///
+/// # Errors
+/// As [`compare`].
+pub(super) fn compare_directory(
+    root: &Root,
+    directory: Directory,
+    store: &Path,
+    is_copy: bool,
+    progress: &mut ProgressSink<'_>,
+) -> Result<Comparison> {
     let stat = FileStat::of(directory.file())?;
     let store = Store::open(store)?;
     let identity = DirectoryIdentity::new(root, &stat);
     let newest = store.generations()?.last().copied();
     let loaded = newest.map(|newest| store.load(newest)).transpose()?;
     let is_same = loaded.as_ref().is_some_and(|loaded| loaded.manifest.from == identity);
-    if newest.is_some() && !is_same && store.restored() != Some(identity) {
-        return Err(not_the_same(source));
+    if newest.is_some() && !is_same && !is_copy && store.restored() != Some(identity) {
+        return Err(not_the_same(directory.path()));
     }
     let saved_at = loaded.as_ref().map(|loaded| loaded.manifest.saved.seconds);
     let mut save = Save::new(&store, loaded, SaveReport::default())?;
@@ -561,24 +589,27 @@ impl<'s> Save<'s> {
     fn finish(
         &mut self,
         number: u64,
-        base: Option<(u64, usize)>,
+        base: Option<SavedBase>,
         from: DirectoryIdentity,
         mut pack: Pack<'_>,
     ) -> Result<()> {
         self.remove_unseen();
         self.report.entries = self.catalog.len();
         let changed = self.report.changed_entries + self.report.removed_entries;
-        let is_needed = changed > 0 || pack.bytes() > 0 || self.line_count >= MANY_LINES;
-        if let Some((base, _)) = base.filter(|_| !is_needed) {
-            self.report.generation = base;
+        // Of another directory the store remembers which it was, whatever it restores later.
+        let is_other = base.is_some_and(|base| !base.is_same);
+        let is_needed =
+            changed > 0 || is_other || pack.bytes() > 0 || self.line_count >= MANY_LINES;
+        if let Some(base) = base.filter(|_| !is_needed) {
+            self.report.generation = base.generation;
             return Ok(());
         }
         pack.sync()?;
         // The name of the data file is durable before the manifest has its own.
         self.store.directory().sync()?;
         let is_short = self.catalog.bytes() <= 2 * self.catalog.live_bytes() + (64 << 10);
-        let base = base.filter(|(_, manifests)| is_short && *manifests < MOST_CHANGES);
-        let lines = match base {
+        let changes = base.filter(|base| is_short && base.manifests < MOST_CHANGES);
+        let lines = match changes {
             Some(_) => std::mem::take(&mut self.lines),
             None => self.catalog.live_lines(),
         };
@@ -587,7 +618,7 @@ impl<'s> Save<'s> {
         let manifest = Manifest {
             store: self.store.number(),
             generation: number,
-            base: base.map_or(0, |(base, _)| base),
+            base: changes.map_or(0, |base| base.generation),
             saved,
             from,
             data: std::mem::take(&mut self.data),

@@ -95,6 +95,17 @@ impl Directory {
             })
             .map_err(|errno| failed(OPERATION, errno).at(to.path.join(to_name)))
     }
+
+    /// Exchanges an entry and one of `to`, on the same file system, at once.
+    ///
+    /// # Errors
+    /// `NotFound` if one of them is absent, `Invalid` on file systems that cannot.
+    pub fn exchange_with(&self, name: &OsStr, to: &Self, to_name: &OsStr) -> Result<()> {
+        const OPERATION: &str = "exchange";
+        let (name, to_name) = (single(OPERATION, name)?, single(OPERATION, to_name)?);
+        rustix::fs::renameat_with(&self.file, name, &to.file, to_name, RenameFlags::EXCHANGE)
+            .map_err(|errno| failed(OPERATION, errno).at(to.path.join(to_name)))
+    }
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! makes sense is found out by `measure::ramdisk` and `place::ramdisk`.
 
 use super::choice;
-use super::shared::FormArgs;
+use super::run::RunArgs;
+use super::shared::{FormArgs, WatchArgs};
 use super::value;
 use clap::{Args, Subcommand};
 use model::Bytes;
 use place::ramdisk::FreezeCommands;
 use place::ramdisk::record::HugePolicy;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ pub enum Ramdisk {
     Keep(KeepArgs),
     Install(InstallArgs),
     Uninstall(UninstallArgs),
+    Adopt(AdoptArgs),
+    Release(ReleaseArgs),
+    Try(TryArgs),
 }
 
 impl Ramdisk {
@@ -44,6 +49,9 @@ impl Ramdisk {
             Self::Keep(_) => "ramdisk keep",
             Self::Install(_) => "ramdisk install",
             Self::Uninstall(_) => "ramdisk uninstall",
+            Self::Adopt(_) => "ramdisk adopt",
+            Self::Release(_) => "ramdisk release",
+            Self::Try(_) => "ramdisk try",
         }
     }
 }
@@ -99,6 +107,10 @@ pub struct CreateArgs {
     /// Make it also if it may take more memory than can be had
     #[arg(long)]
     pub force: bool,
+
+    /// Cover a directory that `adopt` moved to STORE, as after a restart: its files stay below
+    #[arg(long, requires = "persist")]
+    pub adopted: bool,
 
     /// The form of the result.
     #[command(flatten)]
@@ -360,6 +372,133 @@ pub struct ListArgs {
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,
+}
+
+/// Move a directory onto a RAM disk
+///
+/// The directory is saved to STORE, and a RAM disk with the same content covers it. Refused while
+/// something uses a file below it. The directory stays on its disk as it was until `release` gives
+/// it back as it is then. Needs root.
+#[derive(Clone, Debug, Args)]
+pub struct AdoptArgs {
+    /// The directory
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+
+    /// The most that the RAM disk holds, as `4g`
+    #[arg(long, value_name = "SIZE", value_parser = value::any_size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// The directory of its store
+    #[arg(long, value_name = "STORE")]
+    pub persist: PathBuf,
+
+    /// How often `keep` saves it
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Duration,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+
+    /// Which of its pages are huge; by default what the kernel does
+    #[arg(long, value_name = "WHEN", value_parser = choice::HUGE_POLICIES)]
+    pub huge: Option<HugePolicy>,
+
+    /// Never move its pages to swap (Linux 6.4); cannot be changed later
+    #[arg(long)]
+    pub noswap: bool,
+
+    /// Make it also if it may take more memory than can be had
+    #[arg(long)]
+    pub force: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Give back a directory that was moved onto a RAM disk
+///
+/// The RAM disk becomes read-only and is saved. A copy is made on the disk and compared; then the
+/// RAM disk goes, and the copy takes the place of the directory at once. Refused while something
+/// uses a file on the RAM disk.
+#[derive(Clone, Debug, Args)]
+pub struct ReleaseArgs {
+    /// Its mount point, or the last component of that
+    #[arg(value_name = "NAME")]
+    pub name: PathBuf,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// Say whether a command is quicker with a directory in memory
+///
+/// Runs CMD with DIR on its disk and in memory in turn, and says which takes longer, or that there
+/// is no difference. Each run gets a fresh copy of DIR that only CMD sees in the place of DIR:
+/// nothing of DIR itself changes. The copies are beside DIR and in memory, and are removed.
+#[derive(Clone, Debug, Args)]
+#[command(override_usage = "terrace ramdisk try [OPTIONS] <DIR> [--] CMD [ARGS]...")]
+pub struct TryArgs {
+    /// The directory
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// The command and its arguments
+    #[arg(value_name = "CMD", required = true, num_args = 1.., trailing_var_arg = true)]
+    pub command: Vec<OsString>,
+
+    /// Run it N times in each place, and once before to warm up
+    #[arg(long, visible_alias = "runs", value_name = "N", default_value = "5", value_parser = value::repeats, allow_hyphen_values = true)]
+    pub repeat: u32,
+
+    /// Run this with `sh -c` before each run, with the copy in its place; it is not measured
+    #[arg(long, value_name = "SHELL COMMAND")]
+    pub prepare: Option<String>,
+
+    /// Sampling and events.
+    #[command(flatten)]
+    pub watch: WatchArgs,
+
+    /// Keep the recordings: NAME.first.1.trec on the disk, NAME.second.1.trec in memory
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
+    /// Show all numbers and all evidence
+    #[arg(long, conflicts_with = "quiet", help_heading = "Output")]
+    pub details: bool,
+
+    /// Write the comparison as JSON to FILE too (docs/json.md describes it)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+
+    /// Print nothing
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+impl TryArgs {
+    /// The same as options of `run`.
+    pub fn as_run(&self) -> RunArgs {
+        RunArgs {
+            watch: self.watch.clone(),
+            no_group: false,
+            repeat: Some(self.repeat),
+            against: None,
+            attempt: false,
+            keep_change: false,
+            prepare: self.prepare.clone(),
+            cache: None,
+            cache_files: Vec::new(),
+            output: self.output.clone(),
+            details: self.details,
+            json: self.json.clone(),
+            quiet: self.quiet,
+            command: self.command.clone(),
+        }
+    }
 }
 
 /// Say why writing to a RAM disk is slow

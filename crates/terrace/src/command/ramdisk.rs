@@ -9,13 +9,14 @@ use super::deliver::Delivery;
 use super::helper;
 use crate::args::When;
 use crate::args::ramdisk::{
-    CreateArgs, ExtractArgs, GrowArgs, ListArgs, Ramdisk, RamdiskRestoreArgs, RemoveArgs, SaveArgs,
-    StatusArgs, WhyArgs,
+    AdoptArgs, CreateArgs, ExtractArgs, GrowArgs, ListArgs, Ramdisk, RamdiskRestoreArgs,
+    ReleaseArgs, RemoveArgs, SaveArgs, StatusArgs, WhyArgs,
 };
 use crate::args::shared::FormArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::ramdisk::RamdiskAnswer;
+use crate::output::ramdisk_adopt::{AdoptPage, ReleasePage};
 use crate::output::ramdisk_mount::{CreatePage, GrowPage, RamdisksPage, RemovePage, StatusPage};
 use crate::output::ramdisk_store::{GenerationPage, ListPage, RestorePage, SavePage};
 use crate::output::{self, Report};
@@ -53,6 +54,9 @@ pub fn run(action: &Ramdisk, color: When) -> Result<Exit> {
         Ramdisk::Keep(args) => keep::keep(args),
         Ramdisk::Install(args) => install::install(args),
         Ramdisk::Uninstall(args) => install::uninstall(args),
+        Ramdisk::Adopt(args) => adopt(args, color),
+        Ramdisk::Release(args) => release(args, color),
+        Ramdisk::Try(args) => super::run::in_memory(args, color),
     }
 }
 
@@ -73,6 +77,7 @@ fn create(args: &CreateArgs, color: When) -> Result<Exit> {
         prefault: args.prefault,
         persist,
         force: args.force,
+        adopted: args.adopted,
     };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
         let mut amounts = activity.amounts();
@@ -81,6 +86,46 @@ fn create(args: &CreateArgs, color: When) -> Result<Exit> {
             Control::stop_if(sys::interrupt::requested())
         })?;
         Ok::<_, place::Error>(CreatePage(made))
+    })
+}
+
+fn adopt(args: &AdoptArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    let request = RamdiskCreate {
+        mount_point: args.path.clone(),
+        size: args.size,
+        huge: args.huge,
+        noswap: args.noswap,
+        mode: None,
+        owner: None,
+        prefault: false,
+        persist: Some(RamdiskPersist {
+            store: args.persist.clone(),
+            every_seconds: args.every.as_secs(),
+            keep: args.keep,
+        }),
+        force: args.force,
+        adopted: true,
+    };
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let adopted = place::ramdisk::adopt(&root, &request, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(AdoptPage(adopted))
+    })
+}
+
+fn release(args: &ReleaseArgs, color: When) -> Result<Exit> {
+    let root = Root::system();
+    Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
+        let mut amounts = activity.amounts();
+        let released = place::ramdisk::release(&root, &args.name, &mut |amount| {
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        })?;
+        Ok::<_, place::Error>(ReleasePage(released))
     })
 }
 

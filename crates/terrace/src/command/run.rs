@@ -6,6 +6,9 @@
 mod against;
 mod attempted;
 mod cache;
+mod in_memory;
+
+pub use in_memory::run as in_memory;
 
 use super::record_options;
 use crate::args::When;

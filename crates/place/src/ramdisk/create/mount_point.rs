@@ -30,7 +30,8 @@ impl MountPoint {
     ///
     /// # Errors
     /// `Usage` for a link, for a directory that is not empty, and where something is mounted.
-    pub(super) fn examine(path: &Path) -> Result<Self> {
+    /// `covers_files`: the directory is there, and not empty.
+    pub(super) fn examine(path: &Path, covers_files: bool) -> Result<Self> {
         let refused = |why: &str| Error::new(ErrorKind::Usage, MAKE, why.to_owned()).at(path);
         let unreachable = |error: &std::io::Error| refused(&sys::plain_reason(error));
         let whole = absolute(path).map_err(|error| unreachable(&error))?;
@@ -41,7 +42,7 @@ impl MountPoint {
         let outside = FileStat::of(parent.file())?;
         let restrictions = MountRestrictions::of(parent.file())?;
         let there = match parent.stat(name) {
-            Err(error) if error.kind == sys::ErrorKind::NotFound => None,
+            Err(error) if error.kind == sys::ErrorKind::NotFound && !covers_files => None,
             Err(error) => return Err(unreachable(&error.source)),
             Ok(stat) if stat.kind == InodeKind::Link => {
                 return Err(refused("it is a link; name the directory that it leads to"));
@@ -53,10 +54,10 @@ impl MountPoint {
                 return Err(refused("it is taken: something is mounted there already"));
             }
             Ok(stat) => {
-                if !parent.subdirectory(name)?.names()?.is_empty() {
+                if !covers_files && !parent.subdirectory(name)?.names()?.is_empty() {
                     return Err(refused(
-                        "it is not empty, and the RAM disk would hide what is in it; moving a \
-                         directory onto a RAM disk (`adopt`) is not possible yet",
+                        "it is not empty, and the RAM disk would hide what is in it; `terrace \
+                         ramdisk adopt` moves a directory onto a RAM disk",
                     ));
                 }
                 Some(stat)

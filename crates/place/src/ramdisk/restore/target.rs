@@ -1,18 +1,16 @@
 //! Where a generation is restored to: a hidden directory until all of it is there. What a killed
 //! restore left is removed by the next one.
 
+use crate::ramdisk::hidden;
 use crate::tree::remove_below;
 use crate::{Error, ErrorKind, Result};
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::Path;
 use sys::directory::Directory;
 use sys::file_stat::{FileStat, InodeKind};
-use sys::lock::{self, LockMode};
 
 /// What the names of hidden directories begin with.
 const PREFIX: &str = ".terrace-restore.";
-const OWNER_ONLY: u32 = 0o700;
 
 /// The target and the hidden directory.
 #[derive(Debug)]
@@ -58,7 +56,7 @@ impl RestoreTarget {
             }
             Ok(_) => {
                 let there = parent.subdirectory(&name)?;
-                sweep(&there);
+                hidden::sweep(&there, PREFIX);
                 if !there.names()?.is_empty() {
                     return Err(refused("it is not empty, and nothing is replaced"));
                 }
@@ -67,10 +65,7 @@ impl RestoreTarget {
                 if is_mount { (there, Place::Holder) } else { (parent, Place::Entry(name)) }
             }
         };
-        sweep(&holder);
-        let hidden_name = OsString::from(format!("{PREFIX}{:016x}", sys::random::seed()?));
-        let hidden = holder.create_subdirectory(&hidden_name, OWNER_ONLY)?;
-        lock::try_take(hidden.file(), LockMode::Exclusive)?;
+        let (hidden_name, hidden) = hidden::make(&holder, PREFIX)?;
         Ok(Self { holder, hidden_name, hidden, place })
     }
 
@@ -122,24 +117,4 @@ impl RestoreTarget {
         remove_below(&self.hidden)?;
         Ok(self.holder.remove_directory(&self.hidden_name)?)
     }
-}
-
-/// Removes hidden directories of this user that no process holds.
-fn sweep(holder: &Directory) {
-    // What cannot be listed or removed now is tried again next time.
-    for name in holder.names().unwrap_or_default() {
-        if is_hidden(&name)
-            && let Ok(left) = holder.subdirectory(&name)
-            && left.fault_of_itself().is_ok_and(|fault| fault.is_none())
-            && lock::try_take(left.file(), LockMode::Exclusive).unwrap_or(false)
-            && remove_below(&left).is_ok()
-        {
-            let _ = holder.remove_directory(&name);
-        }
-    }
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    let digits = name.as_bytes().strip_prefix(PREFIX.as_bytes());
-    digits.is_some_and(|digits| digits.len() == 16 && digits.iter().all(u8::is_ascii_hexdigit))
 }

@@ -8,7 +8,7 @@ use crate::args::When;
 use crate::args::run::RunArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
-use crate::output::{self, Page, compare, json};
+use crate::output::{self, OutputTarget, Page, compare, json};
 use explain::comparison;
 use model::compared::{Comparison, Side};
 use model::explanation::Explanation;
@@ -27,32 +27,54 @@ pub fn run(args: &RunArgs, against: &[OsString], color: When) -> Result<Exit> {
     // Asked before a command may have changed the terminal.
     let page = Page::on_standard_error(color);
     let commands = [&args.command[..], against];
+    let turns = take_turns(args, commands, page, &mut |_| Ok(()))?;
+    turns.map_or_else(Ok, |sides| print_comparison(args, &compared(&sides), report, page))
+}
+
+/// Runs two commands in turn, each once to warm up; `set_up` is called before each run with its
+/// side. If a run fails it is the last, its verdict is printed, and `Err` has the exit status.
+pub(super) fn take_turns(
+    args: &RunArgs,
+    commands: [&[OsString]; 2],
+    page: Page,
+    set_up: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<std::result::Result<[Vec<Ran>; 2], Exit>> {
     let mut sides: [Vec<Ran>; 2] = [Vec::new(), Vec::new()];
     for number in 0..=args.repeats() {
         for turn in 0..2 {
             let side = (turn + number as usize) % 2;
+            set_up(side)?;
             prepare(args)?;
             let ran = run_once(args, planned_run(args, commands[side], side, number))?;
             if ran.status != 0 {
                 // The time of a failed run is not comparable.
-                return Ok(failed(args, &ran, (side, number), page));
+                return Ok(Err(failed(args, &ran, (side, number), page)));
             }
             if number > 0 {
                 sides[side].push(ran);
             }
         }
     }
-    let comparison = compared(&sides);
+    Ok(Ok(sides))
+}
+
+/// Prints how the two sides differ, and writes it as JSON if that was asked for.
+pub(super) fn print_comparison(
+    args: &RunArgs,
+    comparison: &Comparison,
+    report: Option<OutputTarget>,
+    page: Page,
+) -> Result<Exit> {
     if !args.quiet {
         let text = if args.details {
-            compare::details(&comparison, page)
+            compare::details(comparison, page)
         } else {
-            compare::page(&comparison, page)
+            compare::page(comparison, page)
         };
         print_verdict(&text);
     }
     if let Some(target) = report {
-        let written = json::render(&comparison);
+        let written = json::render(comparison);
         written.and_then(|text| target.write(&text))?;
     }
     Ok(Exit::Done)
@@ -85,7 +107,8 @@ fn failed(args: &RunArgs, ran: &Ran, (side, number): (usize, u32), page: Page) -
     output::complain(&Error::new(Exit::Command(ran.status), text).during("run"))
 }
 
-fn compared(sides: &[Vec<Ran>; 2]) -> Comparison {
+/// How the runs of the two sides differ.
+pub(super) fn compared(sides: &[Vec<Ran>; 2]) -> Comparison {
     let explanations = |side: &[Ran]| -> Vec<Explanation> {
         side.iter().map(|ran| ran.explanation.clone()).collect()
     };

@@ -1,0 +1,131 @@
+//! Moves a directory onto a RAM disk, which covers it.
+//!
+//! 1. Refused while a file below is in use. The directory is saved to the store.
+//! 2. A RAM disk is filled from there, as by [`super::create`], and covers the directory.
+//! 3. The directory is compared with what was saved before it is covered and again afterwards: what
+//!    changed meanwhile is not lost.
+//!
+//! The directory stays as it was, below the RAM disk, until [`super::release`] has put a newer copy
+//! in its place. So a restart of the machine shows it again.
+
+use super::change::holder_names;
+use super::create::{RamdiskCreate, RamdiskCreateReport, create};
+use super::record::{RamdiskRecords, absolute};
+use super::save::{SaveReport, SaveRequest, compare_directory, save};
+use crate::{Error, ErrorKind, Result};
+use machine::Root;
+use model::progress::ProgressSink;
+use serde::Serialize;
+use std::path::Path;
+use sys::directory::Directory;
+use sys::{file, mount};
+
+const ADOPT: &str = "move onto a RAM disk";
+
+/// A directory that was moved onto a RAM disk.
+#[derive(Clone, Debug, Serialize)]
+pub struct RamdiskAdoptReport {
+    /// What was saved of it.
+    pub saved: SaveReport,
+    /// The RAM disk; absent if it was interrupted before. Then nothing is mounted.
+    pub created: Option<RamdiskCreateReport>,
+}
+
+impl RamdiskAdoptReport {
+    /// Whether the directory is on the RAM disk.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.created.as_ref().is_some_and(|created| created.is_complete)
+    }
+}
+
+/// Moves the directory `request.mount_point` onto a RAM disk. The request has a store.
+///
+/// # Errors
+/// As [`super::create`]; `Impossible` while something uses a file below it, or changes one. Nothing
+/// is mounted then.
+pub fn adopt(
+    root: &Root,
+    request: &RamdiskCreate,
+    progress: &mut ProgressSink<'_>,
+) -> Result<RamdiskAdoptReport> {
+    let refused = |kind, why: String| Error::new(kind, ADOPT, why).at(&request.mount_point);
+    if sys::process::effective_uid() != 0 {
+        return Err(refused(ErrorKind::Impossible, "only root may mount".to_owned()));
+    }
+    let Some(persist) = &request.persist else {
+        let why = "its files would be lost by a power cut; name a store with --persist";
+        return Err(refused(ErrorKind::Usage, why.to_owned()));
+    };
+    let point = absolute(&request.mount_point)
+        .map_err(|error| refused(ErrorKind::Usage, sys::plain_reason(&error)))?;
+    let covered = Directory::open(&point)
+        .map_err(|error| refused(ErrorKind::Usage, sys::plain_reason(&error.source)))?;
+    if file::file_system(covered.file())?.in_ram {
+        return Err(refused(ErrorKind::Usage, "it is in memory already".to_owned()));
+    }
+    refuse_in_use(root, &point)?;
+    let to_save = SaveRequest {
+        source: point.clone(),
+        store: persist.store.clone(),
+        keep: persist.keep.into(),
+        force: false,
+        wait: false,
+        freeze: None,
+    };
+    let saved = save(root, &to_save, progress)?;
+    if let Some(failure) = saved.failures.first() {
+        let why = format!("{} cannot be moved: {}", failure.path.display(), failure.reason);
+        return Err(refused(ErrorKind::Impossible, why));
+    }
+    if !saved.is_complete {
+        return Ok(RamdiskAdoptReport { saved, created: None });
+    }
+    let request = RamdiskCreate { adopted: true, mount_point: point.clone(), ..request.clone() };
+    refuse_in_use(root, &point)?;
+    let created = create(root, &request, progress)?;
+    if created.is_complete {
+        undo_if_changed(root, covered, &created, &persist.store, progress)?;
+    }
+    Ok(RamdiskAdoptReport { saved, created: Some(created) })
+}
+
+fn refuse_in_use(root: &Root, point: &Path) -> Result<()> {
+    let Some(names) = holder_names(root, point) else { return Ok(()) };
+    let why = format!("it is in use by {names}: what they have open would stay on the disk");
+    Err(Error::new(ErrorKind::Impossible, ADOPT, why).at(point))
+}
+
+/// Unmounts the RAM disk again if the covered directory is not what was saved of it.
+fn undo_if_changed(
+    root: &Root,
+    covered: Directory,
+    created: &RamdiskCreateReport,
+    store: &Path,
+    progress: &mut ProgressSink<'_>,
+) -> Result<()> {
+    let ramdisk = &created.ramdisk;
+    let point = &ramdisk.mount_point;
+    let compared = compare_directory(root, covered, store, false, progress)?;
+    if !compared.is_complete || compared.is_saved() {
+        return Ok(());
+    }
+    let records = RamdiskRecords::lock(root)?;
+    let unmounted = match (point.parent(), point.file_name()) {
+        (Some(parent), Some(name)) => mount::unmount_entry(&Directory::open(parent)?, name),
+        _ => Ok(()),
+    };
+    let words = compared.unsaved_words();
+    let why = match unmounted {
+        Ok(()) => {
+            records.remove(ramdisk)?;
+            format!("{words} not what was saved: it changed meanwhile. Nothing is mounted")
+        }
+        Err(_) => format!(
+            "{words} not on the RAM disk: it changed meanwhile, and the RAM disk is in use by now. \
+             `terrace ramdisk remove {} --discard` uncovers the directory",
+            point.display()
+        ),
+    };
+    Err(Error::new(ErrorKind::Impossible, ADOPT, why).at(point))
+}

@@ -1,0 +1,243 @@
+//! `terrace ramdisk adopt` and `release`: a directory moves onto a RAM disk and back, whole at each
+//! moment, also when the command is killed; what is in use is refused.
+
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use support::described::{assert_is, described};
+use support::{Started, as_ordinary_user, command, run, terrace};
+use testkit::{Mounted, TempDir, Tmpfs};
+
+/// A disk with a directory and the place of a store. Its RAM disk is unmounted at the end.
+struct Disk {
+    disk: Mounted,
+}
+
+impl Disk {
+    /// `None` without the rights.
+    fn new() -> Option<Self> {
+        let made = if testkit::is_root() {
+            Mounted::made("ext4", &["-q"], 64 << 20)
+        } else {
+            Err("root".to_owned())
+        };
+        match made {
+            Ok(disk) => {
+                let this = Self { disk };
+                let tree = this.tree();
+                fs::create_dir_all(tree.join("deep/er")).unwrap();
+                fs::write(tree.join("file"), "first").unwrap();
+                fs::write(tree.join("deep/er/large"), vec![7; 300_000]).unwrap();
+                fs::hard_link(tree.join("file"), tree.join("deep/same")).unwrap();
+                symlink("file", tree.join("link")).unwrap();
+                fs::set_permissions(&tree, fs::Permissions::from_mode(0o750)).unwrap();
+                Some(this)
+            }
+            Err(need) => {
+                testkit::skip(need);
+                None
+            }
+        }
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.disk.path().join("tree")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.disk.path().join("store")
+    }
+
+    fn adopt(&self) -> support::Ran {
+        let (tree, store) = (self.tree(), self.store());
+        terrace(&format!(
+            "ramdisk adopt {} --size 32m --persist {}",
+            tree.display(),
+            store.display()
+        ))
+    }
+
+    fn release(&self) -> support::Ran {
+        terrace(&format!("ramdisk release {}", self.tree().display()))
+    }
+
+    fn is_mounted(&self) -> bool {
+        self.tree().metadata().unwrap().dev() != self.disk.path().metadata().unwrap().dev()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            terrace(&format!("ramdisk remove {} --discard", self.tree().display()));
+        }
+    }
+}
+
+/// A page without its line ends.
+fn joined(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Names in a directory.
+fn names(directory: &Path) -> Vec<String> {
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut all: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| name(entry.unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_directory_moves_onto_a_ram_disk_and_back_with_what_changed_there() {
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    let before = described(&tree);
+    let page = joined(&disk.adopt().done());
+    assert!(page.contains("is on a RAM disk of 32 MiB now"), "{page}");
+    assert!(disk.is_mounted());
+    assert_is(&before, &tree);
+    // `remove` would uncover what is old.
+    terrace(&format!("ramdisk remove {}", tree.display())).refused(3, "terrace ramdisk release");
+    fs::write(tree.join("new"), "new").unwrap();
+    fs::remove_file(tree.join("link")).unwrap();
+    File::options().append(true).open(tree.join("file")).unwrap().write_all(b" more").unwrap();
+    let changed = described(&tree);
+    let page = joined(&disk.release().done());
+    assert!(page.contains("is on its disk again, as it was on the RAM disk"), "{page}");
+    assert!(!disk.is_mounted());
+    assert_is(&changed, &tree);
+    assert_eq!(names(disk.disk.path()), ["lost+found", "store", "tree"]);
+    disk.release().refused(2, "find a RAM disk");
+    let page = terrace("ramdisk list").done();
+    assert!(!page.contains(tree.to_str().unwrap()), "{page}");
+}
+
+#[test]
+fn what_is_in_use_is_refused_with_names_and_stays() {
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    let before = described(&tree);
+    let mut sleeper = std::process::Command::new("sleep");
+    sleeper.arg("60").current_dir(tree.join("deep"));
+    let user = Started::sleeping(sleeper);
+    disk.adopt().refused(3, "in use by sleep");
+    assert!(!disk.is_mounted());
+    drop(user);
+    disk.adopt().done();
+    let open = File::options().append(true).open(tree.join("file")).unwrap();
+    disk.release().refused(3, "in use");
+    // It was read-only for a moment.
+    fs::write(tree.join("other"), "").unwrap();
+    drop(open);
+    fs::remove_file(tree.join("other")).unwrap();
+    disk.release().done();
+    let after = described(&tree);
+    assert_eq!(after.len(), before.len());
+    assert_eq!(names(disk.disk.path()), ["lost+found", "store", "tree"]);
+}
+
+#[test]
+fn killed_at_any_moment_the_directory_is_whole_and_the_same_command_goes_on() {
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    let started = Instant::now();
+    disk.adopt().done();
+    let adopting = started.elapsed();
+    fs::write(tree.join("new"), vec![3; 2 << 20]).unwrap();
+    let expected = described(&tree);
+    let begun = Instant::now();
+    disk.release().done();
+    let releasing = begun.elapsed();
+    let (mut killed, mut done) = (0, 0);
+    for step in 1..=12_u32 {
+        for (line, whole) in [("adopt", adopting), ("release", releasing)] {
+            let options = match line {
+                "adopt" => format!(" --size 32m --persist {}", disk.store().display()),
+                _ => String::new(),
+            };
+            let line = format!("ramdisk {line} {}{options}", tree.display());
+            let mut child = command(&line).spawn().unwrap();
+            std::thread::sleep(whole * step / 12);
+            let _ = child.kill();
+            let ended = child.wait().unwrap();
+            if ended.success() {
+                done += 1;
+            } else {
+                killed += 1;
+            }
+            // Puts right what the killed one left.
+            terrace("ramdisk list").done();
+            assert_is(&expected, &tree);
+            if !ended.success() {
+                let wants_mount = line.contains("adopt");
+                if wants_mount != disk.is_mounted() {
+                    run(command(&line)).done();
+                }
+            }
+            assert_is(&expected, &tree);
+        }
+    }
+    assert!(killed > 0, "{done} were done");
+    if disk.is_mounted() {
+        disk.release().done();
+    }
+    assert_is(&expected, &tree);
+    let left: Vec<String> = names(disk.disk.path())
+        .into_iter()
+        .filter(|name| name.starts_with(".terrace-release"))
+        .collect();
+    assert_eq!(left, [] as [&str; 0]);
+}
+
+#[test]
+fn after_a_restart_the_old_files_are_covered_again() {
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    disk.adopt().done();
+    fs::write(tree.join("new"), "new").unwrap();
+    let expected = described(&tree);
+    let (point, store) = (tree.display(), disk.store());
+    terrace(&format!("ramdisk save {point} --persist {}", store.display())).done();
+    // As a restart does.
+    terrace(&format!("ramdisk remove {point} --discard")).done();
+    assert!(!tree.join("new").exists());
+    let line = format!("ramdisk create {point} --size 32m --persist {}", store.display());
+    terrace(&line).refused(2, "terrace ramdisk adopt");
+    terrace(&format!("{line} --adopted")).done();
+    assert_is(&expected, &tree);
+    disk.release().done();
+    assert_is(&expected, &tree);
+}
+
+#[test]
+fn what_cannot_be_adopted_is_refused() {
+    if let Some(other) = as_ordinary_user("ramdisk adopt /usr/share --size 1g --persist /tmp/x") {
+        run(other).refused(3, "only root");
+    }
+    let Some(disk) = Disk::new() else { return };
+    let top = disk.disk.path().display();
+    let other = TempDir::new();
+    let store = other.join("store");
+    let line = |path: &str, size: &str| {
+        terrace(&format!("ramdisk adopt {path} --size {size} --persist {}", store.display()))
+    };
+    line(&format!("{top}/absent"), "32m").refused(2, "no such file or directory");
+    line(&format!("{top}/tree/file"), "32m").refused(2, "not a directory");
+    line(&format!("{top}/tree"), "100k").refused(2, "more than the size");
+    if let Ok(tmpfs) = Tmpfs::mount(1 << 20) {
+        line(&tmpfs.path().display().to_string(), "1m").refused(2, "in memory already");
+    }
+    assert!(!disk.is_mounted());
+    let inside = format!("{top}/tree --size 32m --persist {top}/tree/store");
+    terrace(&format!("ramdisk adopt {inside}")).refused(2, "would be lost");
+    assert!(!disk.is_mounted());
+}
