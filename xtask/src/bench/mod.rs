@@ -107,18 +107,7 @@ const SUITES: &[Suite] = &[
         what: "what watching costs, against sadc, atop, dool, pmlogger, below, perf, strace and \
                offcputime",
         peers: &["sadc", "atop", "dool", "pmlogger", "below", "perf", "strace", "offcputime"],
-        parts: &[
-            "cost",
-            "switches",
-            "events",
-            "split",
-            "crowd",
-            "groups",
-            "desktop",
-            "size",
-            "pressure",
-            "explained",
-        ],
+        parts: &names::<{ recorder::PARTS.len() }>(recorder::PARTS),
         alternations: ALTERNATIONS,
         options: &[("alternations", "N")],
         run: |session| session.run(recorder::PARTS),
@@ -150,21 +139,7 @@ const SUITES: &[Suite] = &[
         title: "copy",
         what: "files copied until they are durable, against cp, rsync, xcp, fcp and cpz",
         peers: &["terrace", "cp", "rsync", "xcp", "fcp", "cpz"],
-        parts: &[
-            "large",
-            "cached",
-            "small-cold",
-            "small-cached",
-            "limited",
-            "beside",
-            "background",
-            "hdd-across",
-            "hdd-within",
-            "hdd-scattered",
-            "usb-vfat",
-            "usb-exfat",
-            "usb-ext4",
-        ],
+        parts: &names::<{ copy::PARTS.len() }>(copy::PARTS),
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: |session| session.run(copy::PARTS),
@@ -174,7 +149,7 @@ const SUITES: &[Suite] = &[
         title: "ramdisk",
         what: "a RAM disk saved and restored, against rsync, tar and cp",
         peers: &["terrace", "rsync", "tar", "cp"],
-        parts: &["unchanged", "changed", "little", "restore", "large"],
+        parts: &names::<{ ramdisk::PARTS.len() }>(ramdisk::PARTS),
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: |session| session.run(ramdisk::PARTS),
@@ -356,6 +331,17 @@ fn parse(args: &[String]) -> Result<SuiteRequest, clap::Error> {
         is_quick: text("pace").is_some_and(|pace| pace == "quick"),
         directory: text("path").map(PathBuf::from),
     })
+}
+
+/// The names of the parts of a suite.
+const fn names<const N: usize>(parts: &[(&'static str, Measure)]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = parts[index].0;
+        index += 1;
+    }
+    all
 }
 
 /// The command line of a suite: its parts, its options, its peers.
