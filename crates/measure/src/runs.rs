@@ -129,8 +129,9 @@ pub fn repeat<R: Repeatable>(repeats: &Repeats, command: &HiddenCommand) -> Resu
     let mut starts = Vec::new();
     let mut first_error = None;
     let mut left_out = Vec::new();
+    let mut waits = false;
     for run in 0..repeats.runs {
-        if reports.last().is_some_and(|report| !report.has_failed()) {
+        if waits {
             wait_until(first_start + repeats.due(run));
         }
         let share = share(repeats, run, left, reports.is_empty());
@@ -142,6 +143,7 @@ pub fn repeat<R: Repeatable>(repeats: &Repeats, command: &HiddenCommand) -> Resu
         let start = Instant::now();
         let outcome = one_run(command, &order);
         left = left.saturating_sub(start.elapsed());
+        waits = outcome.as_ref().is_ok_and(|report: &R| !report.has_failed());
         match outcome {
             Ok(report) => {
                 reports.push(report);

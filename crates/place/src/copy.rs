@@ -151,6 +151,9 @@ pub(crate) struct CopyShared<'a> {
     unsealed_batches: AtomicU64,
     /// On one disk with a head small files are read while none are written back.
     turn: RwLock<()>,
+    /// Further names of files, which count once everything is sealed, and the bytes behind them.
+    linked_files: AtomicU64,
+    linked_bytes: AtomicU64,
     /// Large files that changed while they were read: tried once more.
     again: Mutex<Vec<FileJob>>,
 }
@@ -279,6 +282,8 @@ pub fn carry_out(
         wants_batch: AtomicBool::new(false),
         unsealed_batches: AtomicU64::default(),
         turn: RwLock::default(),
+        linked_files: AtomicU64::default(),
+        linked_bytes: AtomicU64::default(),
         again: Mutex::default(),
     };
     if let Some(rate) = request.limit_rate {
@@ -369,8 +374,20 @@ fn move_all(
         }
         small_jobs.close(shared);
         wait_for(shared, ask, || sealer.is_finished());
-        answer.and(joined(sealer.join()))
+        let sealed = answer.and(joined(sealer.join()));
+        if sealed.is_ok() && !shared.is_stopped() {
+            count_linked(shared);
+        }
+        sealed
     })
+}
+
+/// Counts the further names of files, whose data is durable now.
+fn count_linked(shared: &CopyShared<'_>) {
+    let bytes = shared.linked_bytes.load(Ordering::Relaxed);
+    shared.gauges.durable_bytes.add(bytes);
+    shared.gauges.unmoved_bytes.add(bytes);
+    shared.gauges.files_done.add(shared.linked_files.load(Ordering::Relaxed));
 }
 
 /// Counts everything, which brings the metadata into memory for the copy too.

@@ -285,7 +285,9 @@ for page in range(pages):
 open(directory + '/ready', 'w').close()
 while not os.path.exists(directory + '/go'):
     time.sleep(0.02)
-out = os.open(directory + '/done', os.O_CREAT | os.O_WRONLY)
+out = os.open(directory + '/begun', os.O_CREAT | os.O_WRONLY)
+os.pwrite(out, b'%020d' % 0, 0)
+os.rename(directory + '/begun', directory + '/done')
 done, last = 0, 0
 while True:
     for _ in range(50):

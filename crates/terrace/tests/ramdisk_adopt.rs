@@ -219,6 +219,26 @@ fn after_a_restart_the_old_files_are_covered_again() {
 }
 
 #[test]
+fn old_files_that_were_used_after_a_restart_are_not_covered() {
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    disk.adopt().done();
+    let (point, store) = (tree.display(), disk.store());
+    terrace(&format!("ramdisk remove {point} --discard")).done();
+    let line = format!("ramdisk create {point} --adopted --size 32m --persist {}", store.display());
+    let open = File::open(tree.join("file")).unwrap();
+    terrace(&line).refused(3, "in use by");
+    drop(open);
+    fs::write(tree.join("deep/since"), "of today").unwrap();
+    terrace(&line).refused(3, "changed after generation 1 was saved");
+    assert!(!disk.is_mounted());
+    terrace(&format!("{line} --force")).done();
+    assert!(disk.is_mounted() && !tree.join("deep/since").exists());
+    terrace(&format!("ramdisk remove {point} --discard")).done();
+    assert!(tree.join("deep/since").exists());
+}
+
+#[test]
 fn what_cannot_be_adopted_is_refused() {
     if let Some(other) = as_ordinary_user("ramdisk adopt /usr/share --size 1g --persist /tmp/x") {
         run(other).refused(3, "only root");

@@ -465,6 +465,9 @@ fn damage_costs_one_file_and_the_generation_before_is_offered() {
     assert!(page.contains("are damaged in data-0000000001"), "{page}");
     assert!(page.contains("ramdisk extract 1"), "{page}");
     assert_eq!(described(&directory.join("part")).len() + 1, described(&source).len());
+    // What is missing is not taken for removed.
+    let words = format!("save {} --persist {}", directory.join("part").display(), store.display());
+    ramdisk(&words).refused(3, "is not the directory that this store saved or restored last");
     damage("generation-0000000002-0000000001.zst", 60);
     let ran = restore(&store, &directory.join("none"), "");
     assert_eq!(ran.code, Some(1), "{}", ran.out);
@@ -477,6 +480,30 @@ fn damage_costs_one_file_and_the_generation_before_is_offered() {
     let ran = restore(&store, &directory.join("whole"), "");
     assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
     assert_is(&described(&source), &directory.join("whole"));
+}
+
+#[test]
+fn what_a_mount_covers_stays_as_it_was_saved() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let directory = TempDir::new();
+    let (source, store) = (directory.join("source"), directory.join("store"));
+    make_tree(&source);
+    settle();
+    save(&source, &store);
+    let before = described(&source);
+    let covered = source.join("deep");
+    let mount = |words: &[&str]| {
+        assert!(Command::new(words[0]).args(&words[1..]).arg(&covered).status().unwrap().success());
+    };
+    mount(&["mount", "-t", "tmpfs", "none"]);
+    let ran = ramdisk(&format!("save {} --persist {}", source.display(), store.display()));
+    mount(&["umount"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(one_line(&ran.out).contains("it is on another file system"), "{ran:?}");
+    restore(&store, &directory.join("back"), "").done();
+    assert_is(&before, &directory.join("back"));
 }
 
 /// The way of docs/ramdisk-store.md: `zstd` and what every system has.

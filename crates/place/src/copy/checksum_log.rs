@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use sys::directory::Directory;
 use sys::file::{self, Scratch};
 use sys::file_stat::FileStat;
 use xxhash_rust::xxh3::xxh3_64;
@@ -60,6 +61,11 @@ impl ChecksumLog {
             tail: Vec::new(),
             unplaced: HashSet::new(),
         }
+    }
+
+    /// Whether a directory is on the device of the copy.
+    pub(super) fn is_of_target(&self, directory: &Directory) -> bool {
+        FileStat::of(directory.file()).is_ok_and(|stat| stat.device == self.target_device)
     }
 
     /// Records a complete file; `path` as it is named while the copy grows.

@@ -346,6 +346,9 @@ impl LargeFile {
                 self.copy_by_calls(shared, pace, buffers);
             }
             CallEnd::Shorter => self.changed(shared, "it became shorter while it was read"),
+            CallEnd::Stopped if !shared.is_stopped() => {
+                shared.outcome.failed(&self.job, "a thread of the copy ended early");
+            }
             CallEnd::Stopped => {
                 let whole_bytes = self.whole_bytes;
                 self.stopped(shared, &target, whole_bytes);

@@ -44,6 +44,7 @@ pub(super) fn merge(
     let mut walk = TreeWalk::below(staging.tree().reopen()?, WalkLimits::default())?;
     let mut way = MergeWay {
         shared,
+        staging,
         target: DirectoryStack::new(into.reopen()?, MOST_OPEN_DIRECTORIES),
         stats: Vec::new(),
     };
@@ -73,6 +74,7 @@ pub(super) fn merge(
 /// Where the walk is at the target.
 struct MergeWay<'a, 'b> {
     shared: &'a CopyShared<'b>,
+    staging: &'a Staging,
     target: DirectoryStack,
     /// What the directories of the way were before names left them, which changes their times;
     /// `None` for one that cannot be merged with.
@@ -85,7 +87,7 @@ impl MergeWay<'_, '_> {
         let target = match self.target.current() {
             Ok(target) => target,
             Err(error) => {
-                self.failed(entry.path(), &error);
+                self.failed(self.staging.final_path(&entry.path()), &error);
                 return false;
             }
         };
@@ -115,7 +117,7 @@ impl MergeWay<'_, '_> {
         let stat = match entered {
             Ok(stat) => stat,
             Err(error) => {
-                self.failed(held.path().to_owned(), &error);
+                self.failed(self.staging.final_path(held.path()), &error);
                 self.stats.push(None);
                 return false;
             }
@@ -136,7 +138,11 @@ impl MergeWay<'_, '_> {
                 .and_then(|now| give(&FileMetadata { stat, ..now }, target));
             match given {
                 Ok(losses) => self.shared.outcome.losses(&losses),
-                Err(error) => self.failed(target.path().to_owned(), &error),
+                Err(error) => {
+                    let reason = sys::plain_reason(&error.source);
+                    let why = format!("cannot give it what the source has: {reason}");
+                    self.shared.outcome.incomplete_at(target.path().to_owned(), &why);
+                }
             }
         }
         // What cannot be found again has no current directory, which each of its entries says.

@@ -31,8 +31,10 @@ const RESTRICTIONS: MountRestrictions = MountRestrictions {
 #[derive(Debug)]
 pub struct Unverified {
     log: ChecksumLog,
-    /// The directory that got the copies.
+    /// The directory that got the copies, as it was typed.
     into: PathBuf,
+    /// The same, absolute: the working directory may be left before it is read.
+    real: PathBuf,
 }
 
 /// What reading back showed.
@@ -54,7 +56,8 @@ pub struct MountedCheck {
 
 impl Unverified {
     pub(super) fn new(log: ChecksumLog, into: &Path) -> Self {
-        Self { log, into: into.to_owned() }
+        let real = into.canonicalize().unwrap_or_else(|_| into.to_owned());
+        Self { log, into: into.to_owned(), real }
     }
 
     /// Mounts the file system again and reads the copy back; `below` is the path of the directory
@@ -83,8 +86,9 @@ impl Unverified {
     /// Reads the copy back where it is mounted.
     pub(super) fn check_in_place(&self, ask: &mut dyn FnMut() -> Control) -> MountedCheck {
         let mut check = MountedCheck::default();
-        match Directory::open(&self.into) {
-            Ok(top) => self.check_below(top, &mut check, ask),
+        match Directory::open(&self.real) {
+            Ok(top) if self.log.is_of_target(&top) => self.check_below(top, &mut check, ask),
+            Ok(_) => check.reason = Some("it is not mounted there any more".to_owned()),
             Err(error) => check.reason = Some(sys::plain_reason(&error.source)),
         }
         check

@@ -134,12 +134,18 @@ impl Outcome {
         self.failed_at(job.path(), reason);
     }
 
+    /// What did not get its name.
     pub(super) fn failed_at(&self, path: PathBuf, reason: &str) {
-        let mut state = self.state();
-        state.report.failure_count += 1;
-        if let Some(checksums) = &mut state.checksums {
+        if let Some(checksums) = &mut self.state().checksums {
             checksums.add_unplaced(&path);
         }
+        self.incomplete_at(path, reason);
+    }
+
+    /// What has its name, but not all that belongs to it.
+    pub(super) fn incomplete_at(&self, path: PathBuf, reason: &str) {
+        let mut state = self.state();
+        state.report.failure_count += 1;
         if state.report.failures.len() < MOST_NAMED {
             state.report.failures.push(EntryFailure { path, reason: reason.to_owned() });
         }

@@ -118,14 +118,11 @@ pub(super) fn serve(shared: &CopyShared<'_>, jobs: &SmallJobs) -> Result<()> {
     // Only for the limit of the rate: what is under way is bounded by the batch.
     let mut pace = Pace::new(shared.limit.clone());
     while let Some(next) = jobs.next() {
-        // While a batch is written back, nothing is read from the same head.
-        let turn = shared.disks.is_one.then(|| shared.turn.read());
         if let Ok(job) = next
             && shared.wait_for_rate(&mut pace, job.stat.bytes)
         {
             copy_one(shared, jobs, job, &mut buffer);
         }
-        drop(turn);
         let mut open = jobs.batch();
         if open.is_full() || is_waited_for(shared) {
             open.hand_on(shared);
@@ -142,6 +139,8 @@ fn is_waited_for(shared: &CopyShared<'_>) -> bool {
 }
 
 fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer: &mut [u8]) {
+    // While a batch is written back, nothing is read from the same head.
+    let turn = shared.disks.is_one.then(|| shared.turn.read());
     let mut answer = Err("it changed while it was read".to_owned());
     for _ in 0..ATTEMPTS {
         match copy_data(shared, &job, buffer) {
@@ -168,6 +167,9 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer:
             }
         }
     }
+    // The batch is locked without it: who hands a batch on waits for the thread that seals, and that
+    // waits for the turn.
+    drop(turn);
     match answer {
         Ok((metadata, engine, checksums)) => {
             let bytes = job.stat.bytes;

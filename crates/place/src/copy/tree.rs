@@ -347,7 +347,13 @@ impl CopyWalk<'_, '_> {
             may_keep && of_earlier_run.is_some_and(|found| is_sealed(&found, entry.stat));
         let has_names = check::has_hard_links(&shared.fit, entry.stat);
         if has_names && self.is_linked(entry, pair, target_name, is_sealed)? {
-            self.count_unmoved(entry.stat);
+            if is_sealed {
+                self.count_unmoved(entry.stat);
+            } else {
+                // Its data is another name's, which may not be on the device yet.
+                shared.linked_files.fetch_add(1, Ordering::Relaxed);
+                shared.linked_bytes.fetch_add(entry.stat.bytes, Ordering::Relaxed);
+            }
             return Ok(());
         }
         if is_sealed {

@@ -2,19 +2,19 @@
 //!
 //! 1. Refused while a file below is in use. The directory is saved to the store.
 //! 2. A RAM disk is filled from there, as by [`super::create`], and covers the directory.
-//! 3. The directory is compared with what was saved before it is covered and again afterwards: what
-//!    changed meanwhile is not lost.
+//! 3. The covered directory is compared with what was saved: if it changed meanwhile, or that cannot
+//!    be known, the RAM disk goes again.
 //!
 //! The directory stays as it was, below the RAM disk, until [`super::release`] has put a newer copy
 //! in its place. So a restart of the machine shows it again.
 
-use super::change::holder_names;
+use super::change::{change, holder_names};
 use super::create::{RamdiskCreate, RamdiskCreateReport, create};
-use super::record::{RamdiskRecords, absolute};
-use super::save::{SaveReport, SaveRequest, compare_directory, save};
+use super::record::{RamdiskRecord, RamdiskRecords, absolute};
+use super::save::{SaveReport, SaveRequest, compare, compare_directory, save};
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
-use model::progress::ProgressSink;
+use model::progress::{Control, ProgressSink};
 use serde::Serialize;
 use std::path::Path;
 use sys::directory::Directory;
@@ -90,7 +90,8 @@ pub fn adopt(
     Ok(RamdiskAdoptReport { saved, created: Some(created) })
 }
 
-fn refuse_in_use(root: &Root, point: &Path) -> Result<()> {
+/// Refuses a directory of which a process has a file open, or which is its working directory.
+pub(super) fn refuse_in_use(root: &Root, point: &Path) -> Result<()> {
     let Some(names) = holder_names(root, point) else { return Ok(()) };
     let why = format!("it is in use by {names}: what they have open would stay on the disk");
     Err(Error::new(ErrorKind::Impossible, ADOPT, why).at(point))
@@ -106,26 +107,45 @@ fn undo_if_changed(
 ) -> Result<()> {
     let ramdisk = &created.ramdisk;
     let point = &ramdisk.mount_point;
-    let compared = compare_directory(root, covered, store, false, progress)?;
-    if !compared.is_complete || compared.is_saved() {
-        return Ok(());
-    }
-    let records = RamdiskRecords::lock(root)?;
-    let unmounted = match (point.parent(), point.file_name()) {
-        (Some(parent), Some(name)) => mount::unmount_entry(&Directory::open(parent)?, name),
-        _ => Ok(()),
-    };
-    let words = compared.unsaved_words();
-    let why = match unmounted {
-        Ok(()) => {
-            records.remove(ramdisk)?;
-            format!("{words} not what was saved: it changed meanwhile. Nothing is mounted")
+    let compared = compare_directory(root, covered, store, false, progress);
+    let words = match &compared {
+        Ok(compared) if compared.is_complete && compared.is_saved() => return Ok(()),
+        Ok(compared) if compared.is_complete => {
+            format!("{} not what was saved: it changed meanwhile", compared.unsaved_words())
         }
-        Err(_) => format!(
-            "{words} not on the RAM disk: it changed meanwhile, and the RAM disk is in use by now. \
-             `terrace ramdisk remove {} --discard` uncovers the directory",
+        Ok(_) => "it could not be compared at the end: interrupted".to_owned(),
+        Err(error) => format!("it could not be compared at the end: {error}"),
+    };
+    let records = RamdiskRecords::lock(root)?;
+    let why = if take_away(root, ramdisk, store)? {
+        records.remove(ramdisk)?;
+        format!("{words}. Nothing is mounted")
+    } else {
+        format!(
+            "{words}, and the RAM disk is in use by now. `terrace ramdisk remove {} --discard` \
+             uncovers the directory",
             point.display()
-        ),
+        )
     };
     Err(Error::new(ErrorKind::Impossible, ADOPT, why).at(point))
+}
+
+/// Unmounts the RAM disk, unless something uses it or has written to it. Whether that was done.
+fn take_away(root: &Root, ramdisk: &RamdiskRecord, store: &Path) -> Result<bool> {
+    let point = &ramdisk.mount_point;
+    let top = ramdisk.open(root, ADOPT)?;
+    if change(&top, &ramdisk.options, |all| all.set_flag("ro")).is_err() {
+        return Ok(false);
+    }
+    let is_untouched = compare(root, point, store, &mut |_| Control::Continue)
+        .is_ok_and(|compared| compared.is_complete && compared.is_saved());
+    drop(top);
+    if let (true, Some(parent), Some(name)) = (is_untouched, point.parent(), point.file_name())
+        && mount::unmount_entry(&Directory::open(parent)?, name).is_ok()
+    {
+        return Ok(true);
+    }
+    let top = ramdisk.open(root, ADOPT)?;
+    change(&top, &ramdisk.options, |all| all.set_flag("rw"))?;
+    Ok(false)
 }

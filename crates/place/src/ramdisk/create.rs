@@ -9,6 +9,7 @@
 
 mod mount_point;
 
+use super::adopt::refuse_in_use;
 use super::catalog::Catalog;
 use super::identity::DirectoryIdentity;
 use super::record::{
@@ -18,6 +19,7 @@ use super::record::{
 use super::restore::{RamdiskRestore, RamdiskRestoreReport, restore_into};
 use super::store::Store;
 use crate::background::{Allowance, Limits, StopReason, WatchedGroup};
+use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, memory};
 use model::Bytes;
@@ -135,6 +137,13 @@ pub fn create(
         let why = "it would cover files of which its store has none";
         return Err(refused(ErrorKind::Usage, why.to_owned()));
     }
+    refuse_pending_release(root, &point)?;
+    if request.adopted
+        && let Some((_, store)) = &persist
+    {
+        refuse_in_use(root, &point.path)?;
+        refuse_newer(store, request, &point)?;
+    }
     let persist = persist.map(|(persist, _)| persist);
     let options = options(request, &point);
     let mount = make(root, &options, &point, need)?;
@@ -209,6 +218,8 @@ fn check_store(
         let why = "it is on the RAM disk itself, and would be lost with it";
         return Err(refused(ErrorKind::Usage, why.to_owned()));
     }
+    // Before the store is locked: a release locks the records first, too.
+    let others = RamdiskRecords::lock(root)?.all()?;
     let store = Store::open_or_create(&persist.store, false)?;
     let directory = store.directory();
     if MountRestrictions::of(directory.file())?.read_only {
@@ -216,7 +227,7 @@ fn check_store(
         return Err(refused(ErrorKind::Impossible, why.to_owned()));
     }
     let path = directory.path().canonicalize().unwrap_or(typed);
-    for other in RamdiskRecords::lock(root)?.all()? {
+    for other in others {
         let is_same = other.persist.as_ref().is_some_and(|persist| persist.store == path);
         if is_same && other.state(root).0 == RamdiskState::Mounted {
             let why = format!("it is the store of the RAM disk {}", other.name());
@@ -348,6 +359,7 @@ fn fill(
             let restored = restore_into(root, &restore, top, &mut |amount| guard.go_on(amount))?;
             guard.refuse_shortage()?;
             refuse_full(top, &restored)?;
+            refuse_loss(request, top, &restored)?;
             let is_complete = restored.is_complete;
             report.restored = Some(restored);
             if !is_complete {
@@ -380,6 +392,63 @@ fn refuse_full(top: &Directory, restored: &RamdiskRestoreReport) -> Result<()> {
     if restored.failure_count > 0 && is_full {
         let why = format!("generation {} does not fit into its size", restored.generation);
         return Err(Error::new(ErrorKind::Usage, MAKE, why).at(top.path()));
+    }
+    Ok(())
+}
+
+/// Refuses to cover a directory by less than all of it: `release` would remove the rest.
+fn refuse_loss(
+    request: &RamdiskCreate,
+    top: &Directory,
+    restored: &RamdiskRestoreReport,
+) -> Result<()> {
+    if !request.adopted || (restored.failure_count == 0 && restored.losses.is_empty()) {
+        return Ok(());
+    }
+    let what = match (restored.failures.first(), restored.losses.first()) {
+        (Some(failure), _) => format!("{}: {}", failure.path.display(), failure.reason),
+        (None, Some(loss)) => {
+            format!("the {} of {} entries: {}", loss.what, loss.entries, loss.reason)
+        }
+        (None, None) => "some entries".to_owned(),
+    };
+    let why = format!("a RAM disk cannot have all of the directory that it is to cover ({what})");
+    Err(Error::new(ErrorKind::Impossible, MAKE, why).at(top.path()))
+}
+
+/// Refuses a place whose directory is still to be given back.
+fn refuse_pending_release(root: &Root, point: &MountPoint) -> Result<()> {
+    let is_pending = |one: &RamdiskRecord| one.mount_point == point.path && one.release.is_some();
+    if !RamdiskRecords::lock(root)?.all()?.iter().any(is_pending) {
+        return Ok(());
+    }
+    let why = "`terrace ramdisk release` of the directory there has not ended";
+    Err(Error::new(ErrorKind::Impossible, MAKE, why).at(&point.path))
+}
+
+/// Refuses to cover a directory that changed after its store was saved to last.
+fn refuse_newer(store: &Store, request: &RamdiskCreate, point: &MountPoint) -> Result<()> {
+    let Some(newest) = store.generations()?.last().copied() else { return Ok(()) };
+    let saved = store.manifest(newest)?.saved;
+    let is_newer = |stat: &FileStat| {
+        let changed = stat.changed;
+        (changed.seconds, changed.nanoseconds) > (saved.seconds, saved.nanoseconds)
+    };
+    let limits = WalkLimits { one_file_system: true, reach: None };
+    let mut walk = TreeWalk::below(point.open_or_make()?, limits)?;
+    while let Some(event) = walk.next() {
+        if let WalkEvent::Entry(entry) = event
+            && is_newer(entry.stat)
+            && !request.force
+        {
+            let why = format!(
+                "{} changed after generation {} was saved, and the RAM disk would not have that; \
+                 --force covers it",
+                entry.path().display(),
+                newest.number
+            );
+            return Err(Error::new(ErrorKind::Impossible, MAKE, why).at(&point.path));
+        }
     }
     Ok(())
 }

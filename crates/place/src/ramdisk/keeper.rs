@@ -3,7 +3,9 @@
 //! The lock is on a file of the store, so a second keeper is refused however the first was started,
 //! and learns which process it is. It is not the lock of a save: others may save in between.
 
+use super::hidden;
 use super::identity::DirectoryIdentity;
+use super::restore::RESTORE_PREFIX;
 use super::save::{SaveReport, SaveRequest, open_source, refuse_own_store, save};
 use super::store::Store;
 use crate::{Error, ErrorKind, Result};
@@ -62,6 +64,8 @@ impl Keeper {
     /// As [`Store::open`].
     pub fn is_to_be_restored(&self, root: &Root) -> Result<bool> {
         let source = open_source(&self.request.source)?;
+        // What a restore that was killed left there.
+        hidden::sweep(&source, RESTORE_PREFIX);
         if !source.names()?.is_empty() {
             return Ok(false);
         }
@@ -70,6 +74,13 @@ impl Keeper {
         let Some(newest) = store.generations()?.last().copied() else { return Ok(false) };
         let is_from_it = || store.manifest(newest).is_ok_and(|manifest| manifest.from == identity);
         Ok(store.restored() != Some(identity.clone()) && !is_from_it())
+    }
+
+    /// Whether another process uses the store now.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        let opened = Store::open_or_create(&self.request.store, false);
+        opened.is_err_and(|error| error.kind == ErrorKind::Impossible)
     }
 
     /// From now on the directory is the one that is there now: a restore may have replaced it.

@@ -118,7 +118,8 @@ fn release_read_only(
         return Ok(report);
     }
     let (hidden_name, hidden) = hidden::make(parent, &prefix(&point))?;
-    let made = make_copy(root, &point, store, &hidden, &mut report, progress);
+    let made = make_copy(root, &point, store, &hidden, &mut report, progress)
+        .and_then(|inode| inode.map(|inode| try_exchange(&hidden).map(|()| inode)).transpose());
     if !matches!(made, Ok(Some(_))) {
         remove_below(&hidden)?;
         parent.remove_directory(&hidden_name)?;
@@ -189,8 +190,18 @@ fn exchange(parent: &Directory, name: &OsStr, copy: &PreparedCopy) -> Result<()>
         parent.sync()?;
         hidden.sync()?;
     }
-    remove_below(&hidden)?;
-    Ok(parent.remove_directory(hidden_name)?)
+    // What is left of the old directory, as an immutable file, is no reason to stay pending.
+    let _ = remove_below(&hidden).and_then(|()| parent.remove_directory(hidden_name));
+    Ok(())
+}
+
+/// Whether the file system exchanges two names: known before the RAM disk is unmounted.
+fn try_exchange(hidden: &Directory) -> Result<()> {
+    let (copy, other) = (OsStr::new(COPY), OsStr::new("other"));
+    hidden.create_subdirectory(other, 0o700)?;
+    hidden.exchange_with(copy, hidden, other)?;
+    hidden.exchange_with(copy, hidden, other)?;
+    Ok(hidden.remove_directory(other)?)
 }
 
 /// Goes on with a release whose RAM disk is unmounted; takes it back while it is mounted.

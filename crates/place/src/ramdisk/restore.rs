@@ -28,6 +28,8 @@ use sys::directory::Directory;
 use sys::file_stat::FileStat;
 use target::RestoreTarget;
 
+pub(super) use target::PREFIX as RESTORE_PREFIX;
+
 /// What is to be restored.
 #[derive(Clone, Debug)]
 pub struct RamdiskRestore {
@@ -39,7 +41,8 @@ pub struct RamdiskRestore {
     pub generation: Option<u64>,
     /// Only what is at or below this path of the RAM disk.
     pub below: Option<PathBuf>,
-    /// Whether the target is the RAM disk from now on, so that it is saved to the store.
+    /// Whether the target is the RAM disk from now on, so that it is saved to the store. Only if
+    /// nothing is missing.
     pub is_attached: bool,
 }
 
@@ -126,7 +129,8 @@ fn restore_to(
         return made.map(|_| report);
     }
     let placed = target.place()?;
-    if request.is_attached {
+    // Else the next save would take what is missing for removed.
+    if request.is_attached && report.failure_count == 0 {
         let stat = FileStat::of(placed.file())?;
         store.note_restored(&DirectoryIdentity::new(root, &stat))?;
     }

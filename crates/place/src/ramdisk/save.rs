@@ -243,9 +243,14 @@ fn save_walked(
             None
         }
     });
-    let is_same = loaded.as_ref().is_some_and(|loaded| loaded.manifest.from == identity);
-    if newest.is_some() && !is_same && !request.force && store.restored() != Some(identity.clone())
-    {
+    // Without a date a new tmpfs may have the numbers of the one before.
+    let is_emptied = !identity.is_dated()
+        && top.source.names()?.is_empty()
+        && loaded.as_ref().is_some_and(|loaded| loaded.catalog.len() > 1);
+    let is_same =
+        !is_emptied && loaded.as_ref().is_some_and(|loaded| loaded.manifest.from == identity);
+    let is_restored = !is_emptied && store.restored() == Some(identity.clone());
+    if newest.is_some() && !is_same && !is_restored && !request.force {
         return Err(not_the_same(&request.source));
     }
     let number = newest.map_or(0, |newest| newest.number) + 1;
@@ -427,6 +432,7 @@ impl<'s> Save<'s> {
                 }
                 WalkedEntry::OtherFileSystem(path) => {
                     self.fail(&path, "it is on another file system".to_owned());
+                    self.unread.push(path);
                 }
                 WalkedEntry::Refused(path, error) => {
                     if error.kind != sys::ErrorKind::NotFound {

@@ -106,7 +106,7 @@ fn with_what_is_safe(error: Error, gauges: &CopyGauges) -> Error {
     });
     let share = percent_safe.unwrap_or_default();
     error.hint(format!(
-        "{share}{} are safe on the target; run the same command again, it goes on from there",
+        "{share}{} are safe on the target; run the same command again, it keeps what is complete",
         Bytes(safe)
     ))
 }

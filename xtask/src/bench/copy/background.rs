@@ -55,11 +55,15 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
          sed -n 's/^99.000000%=//p' | head -1",
         fio.program.display()
     );
+    let fio_program = fio.program.clone();
     session.record.program(terrace.clone());
     session.record.program(fio);
-    session.record.command(line.replace(&directory, "DIRECTORY"));
-    for copy in copies.iter().flatten() {
-        session.record.command(copy.replace(&directory, "DIRECTORY"));
+    for command in std::iter::once(&line).chain(copies.iter().flatten()) {
+        let mut recorded = command.replace(&directory, "DIRECTORY");
+        for (program, name) in [(&terrace.program, "terrace"), (&fio_program, "fio")] {
+            recorded = recorded.replace(&format!("'{}'", program.display()), name);
+        }
+        session.record.command(recorded);
     }
     let mut programs: Vec<Turn<'_>> = Vec::new();
     for copy in &copies {

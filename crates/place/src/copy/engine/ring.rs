@@ -157,7 +157,14 @@ impl FileCopier for RingFiles<'_, '_> {
                 self.refused.push(*again);
             }
             FileEnd::Failed(failure) => large.failed(self.shared, &failure.error),
-            FileEnd::Stopped { whole_bytes } => large.stopped(self.shared, &target, whole_bytes),
+            FileEnd::Stopped { whole_bytes } if self.shared.is_stopped() => {
+                large.stopped(self.shared, &target, whole_bytes);
+            }
+            // Not asked for: no request of it was answered as it should be.
+            FileEnd::Stopped { .. } => {
+                let error = std::io::Error::other("the ring of requests failed");
+                large.failed(self.shared, &DeviceError::new("copy", None, error));
+            }
         }
     }
 }

@@ -40,7 +40,8 @@ impl MountPoint {
         };
         let parent = Directory::open(above).map_err(|error| unreachable(&error.source))?;
         let outside = FileStat::of(parent.file())?;
-        let restrictions = MountRestrictions::of(parent.file())?;
+        let restrictions =
+            MountRestrictions { read_only: false, ..MountRestrictions::of(parent.file())? };
         let there = match parent.stat(name) {
             Err(error) if error.kind == sys::ErrorKind::NotFound && !covers_files => None,
             Err(error) => return Err(unreachable(&error.source)),

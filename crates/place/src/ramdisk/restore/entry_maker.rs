@@ -124,12 +124,13 @@ impl<'s> EntryMaker<'s> {
         let made = match (entry.stat.kind, entry.stat.special(), &entry.link_target) {
             (InodeKind::File, ..) => {
                 let file = here.create_new(name, 0o600)?;
-                match write_content(&mut self.pieces, &file, entry, is_stopped)? {
+                let written = write_content(&mut self.pieces, &file, entry, is_stopped);
+                if !matches!(written, Ok(Ok(_))) {
+                    here.remove(name)?;
+                }
+                match written? {
                     Ok(bytes) => self.tally.bytes += bytes,
-                    Err(why) => {
-                        here.remove(name)?;
-                        return Ok(Some(why));
-                    }
+                    Err(why) => return Ok(Some(why)),
                 }
                 file
             }

@@ -10,7 +10,7 @@ use sys::directory::Directory;
 use sys::file_stat::{FileStat, InodeKind};
 
 /// What the names of hidden directories begin with.
-const PREFIX: &str = ".terrace-restore.";
+pub(in crate::ramdisk) const PREFIX: &str = ".terrace-restore.";
 
 /// The target and the hidden directory.
 #[derive(Debug)]

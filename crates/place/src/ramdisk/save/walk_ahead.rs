@@ -4,7 +4,7 @@
 //! A batch of entries is handed on as paths and metadata, without descriptors. An entry that has
 //! changed is opened again by its path, component by component, and no link is followed.
 
-use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
+use crate::tree::{TreeDirectory, TreeWalk, WalkEvent, WalkLimits};
 use crate::{Error, ErrorKind, Result};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -53,11 +53,12 @@ impl WalkAhead {
     pub(super) fn start<'scope>(scope: &'scope Scope<'scope, '_>, top: Directory) -> Result<Self> {
         let (sender, batches) = sync_channel(MOST_BATCHES);
         let path = top.path().to_owned();
+        let device = FileStat::of(top.file())?.device;
         let limits = WalkLimits { one_file_system: true, reach: None };
         let walk = TreeWalk::below(top, limits)?;
         let started = Builder::new()
             .name("walk".to_owned())
-            .spawn_scoped(scope, move || walk_all(walk, &path, &sender));
+            .spawn_scoped(scope, move || walk_all(walk, &path, device, &sender));
         started.map_err(|error| {
             Error::new(ErrorKind::Failed, "start a thread", sys::plain_reason(&error))
         })?;
@@ -85,7 +86,7 @@ impl WalkAhead {
     }
 }
 
-fn walk_all(mut walk: TreeWalk, top: &Path, sender: &SyncSender<WalkedBatch>) {
+fn walk_all(mut walk: TreeWalk, top: &Path, device: u64, sender: &SyncSender<WalkedBatch>) {
     let mut entries = Vec::with_capacity(BATCH_ENTRIES);
     while let Some(event) = walk.next() {
         match event {
@@ -100,6 +101,13 @@ fn walk_all(mut walk: TreeWalk, top: &Path, sender: &SyncSender<WalkedBatch>) {
             WalkEvent::Refused(path, error) => {
                 let path = path_below(top, &path, OsStr::new(""));
                 entries.push(WalkedEntry::Refused(path, error));
+            }
+            // Mounted since it was met as an entry: it is left at once.
+            WalkEvent::Enter(TreeDirectory { directory: Some(entered), stat, .. })
+                if stat.device != device =>
+            {
+                let path = path_below(top, entered.path(), OsStr::new(""));
+                entries.push(WalkedEntry::OtherFileSystem(path));
             }
             WalkEvent::Enter(_) | WalkEvent::Leave(_) => {}
         }

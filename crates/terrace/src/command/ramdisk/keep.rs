@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 const COMMAND: &str = "ramdisk keep";
 /// How soon a signal is seen, and how often the status socket is looked at.
 const TURN: Duration = Duration::from_millis(200);
+/// How long the last save waits for a reader of the store.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The longest time between two saves: a week, which every clock can count to.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(7 * 86_400);
 
@@ -59,7 +61,7 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
         keep: args.keep.into(),
         force: false,
         freeze: args.freeze.commands(),
-        wait: false,
+        wait: true,
     };
     let mut keeper = Keeper::start(&root, request)?;
     let (service, fault) = Service::start(COMMAND, words_of(&args.source));
@@ -84,7 +86,7 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
         }
     }
     keeping.service.stopping("saves for the last time");
-    let saved = keeping.save(false);
+    let saved = keeping.last_save();
     Ok(if saved == Saved::Whole { Exit::Done } else { Exit::Partial })
 }
 
@@ -145,6 +147,15 @@ impl Keeping<'_> {
             }
             std::thread::sleep(left.min(TURN));
         }
+    }
+
+    /// Saves at the end: waits for a short reader of the store, though a signal has come.
+    fn last_save(&mut self) -> Saved {
+        let until = Instant::now() + LONGEST_WAIT;
+        while Instant::now() < until && self.keeper.is_same(self.root) && self.keeper.is_locked() {
+            std::thread::sleep(TURN);
+        }
+        self.save(false)
     }
 
     fn save(&mut self, in_background: bool) -> Saved {

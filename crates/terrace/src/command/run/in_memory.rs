@@ -47,6 +47,9 @@ pub fn run(args: &TryArgs, color: When) -> Result<Exit> {
     });
     // Before the page: what it says is over then.
     drop(trial);
+    // It was in the copy.
+    std::env::set_current_dir(&working)
+        .map_err(|why| Error::usage(format!("cannot go back to {}: {why}", working.display())))?;
     let sides = match turns? {
         Ok(sides) => sides,
         Err(exit) => return Ok(exit),
