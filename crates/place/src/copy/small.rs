@@ -167,8 +167,8 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer:
             }
         }
     }
-    // The batch is locked without it: who hands a batch on waits for the thread that seals, and that
-    // waits for the turn.
+    // The batch is locked without it: a worker that hands one on waits for the thread that seals,
+    // and that waits for the turn.
     drop(turn);
     match answer {
         Ok((metadata, engine, checksums)) => {

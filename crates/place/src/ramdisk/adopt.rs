@@ -2,8 +2,8 @@
 //!
 //! 1. Refused while a file below is in use. The directory is saved to the store.
 //! 2. A RAM disk is filled from there, as by [`super::create`], and covers the directory.
-//! 3. The covered directory is compared with what was saved: if it changed meanwhile, or that cannot
-//!    be known, the RAM disk goes again.
+//! 3. The covered directory is compared with what was saved: if it changed meanwhile, or that
+//!    cannot be known, the RAM disk goes again.
 //!
 //! The directory stays as it was, below the RAM disk, until [`super::release`] has put a newer copy
 //! in its place. So a restart of the machine shows it again.
