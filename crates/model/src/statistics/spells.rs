@@ -4,10 +4,10 @@
 //! A shared machine is slow for seconds to minutes, then fast again. Runs within one spell agree
 //! with each other and not with the next command, so n runs are worth fewer independent ones:
 //!
-//! 1. At most one, and one more for each [`SPELL_S`] between the first and the last.
+//! 1. At most one, and one more for each `SPELL_S` seconds between the first and the last.
 //! 2. At most n (1 - r) / (1 + r), where r is the correlation of neighbours (the effective size of
 //!    an autoregressive series of the first order), by their sides of the median.
-//! 3. The interval reaches [`ERRORS`] standard errors of the rank of the median of so many. If the
+//! 3. The interval reaches `ERRORS` standard errors of the rank of the median of so many. If the
 //!    range of the runs is shorter, its ends are moved away from the median by ratio.
 
 use super::{median, sorted};
