@@ -345,6 +345,6 @@ pub(super) fn own_cpu_ns(recording: &Recording) -> u64 {
         let before = std::mem::replace(&mut last, step.value)?;
         Some(step.value?.saturating_sub(before))
     });
-    // Less than before: another run began.
-    spent.map(|spent| u64::try_from(spent).unwrap_or(0)).sum()
+    // Less than before: another run began. A damaged recording may have any numbers.
+    spent.fold(0, |sum: u64, spent| sum.saturating_add(u64::try_from(spent).unwrap_or(0)))
 }
