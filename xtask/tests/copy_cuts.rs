@@ -2,9 +2,9 @@
 //! its cache: what has a name is whole, and the same command ends with all of it.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use std::path::PathBuf;
-use std::process::Command;
+mod support;
 
+use support::program;
 use xtask::copy_cuts::{CutCopy, CutReport, CutTarget};
 
 fn report(target: CutTarget, cuts: usize, seed: u64, ignores_flushes: bool) -> Option<CutReport> {
@@ -32,16 +32,4 @@ fn after_a_power_cut_at_any_moment_each_file_of_a_directory_is_whole_or_absent()
 fn on_a_disk_that_ignores_flushes_done_means_nothing() {
     let Some(report) = report(CutTarget::NewTree, 3, 3, true) else { return };
     assert!(!report.faults.is_empty(), "{report:?}");
-}
-
-/// The tool, as the tests' own profile has it: cargo knows whether it is new.
-fn program() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--locked", "--message-format=json", "-p", "terrace", "--bin", "terrace"]);
-    let built = cargo.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let output = String::from_utf8(built.stdout).unwrap();
-    let messages = output.lines().map(serde_json::from_str::<serde_json::Value>);
-    let found = messages.flatten().find_map(|it| it["executable"].as_str().map(PathBuf::from));
-    found.unwrap()
 }

@@ -5,10 +5,13 @@
 //! six stages of a copy. Skipped as `vm.rs` is.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod support;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
+use support::program;
 use testkit::{Random, TempDir};
 
 const CUT: &str = include_str!("copy_guest/cut.sh");
@@ -92,16 +95,4 @@ fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
         all.push_str(value.trim());
     }
     found
-}
-
-/// The tool, as the tests' own profile has it: cargo knows whether it is new.
-fn program() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--locked", "--message-format=json", "-p", "terrace", "--bin", "terrace"]);
-    let built = cargo.output().unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let output = String::from_utf8(built.stdout).unwrap();
-    let messages = output.lines().map(serde_json::from_str::<serde_json::Value>);
-    let found = messages.flatten().find_map(|it| it["executable"].as_str().map(PathBuf::from));
-    found.unwrap()
 }

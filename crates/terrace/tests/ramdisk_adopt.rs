@@ -10,9 +10,9 @@ mod support;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
-use support::described::{assert_is, described};
+use support::described::{assert_is, described, names};
 use support::{Started, as_ordinary_user, command, run, terrace};
 use testkit::{Mounted, TempDir, Tmpfs};
 
@@ -85,15 +85,6 @@ impl Drop for Disk {
 /// A page without its line ends.
 fn joined(page: &str) -> String {
     page.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Names in a directory.
-fn names(directory: &Path) -> Vec<String> {
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    let mut all: Vec<String> =
-        fs::read_dir(directory).unwrap().map(|entry| name(entry.unwrap())).collect();
-    all.sort();
-    all
 }
 
 #[test]

@@ -21,7 +21,7 @@ use testkit::{TempDir, Tmpfs};
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A keeper, and what it tells its service manager.
+/// A keeper, and what it reports to its service manager.
 struct Kept {
     child: Child,
     messages: Receiver<String>,

@@ -344,7 +344,7 @@ fn what_was_unmounted_or_replaced_by_others_is_recognised_and_not_touched() {
     assert!(text.contains("is forgotten"), "{text}");
 }
 
-/// The limit of the own group stands for short memory: it is met while files are restored.
+/// The limit of the own group is the short memory: it is met while files are restored.
 #[test]
 fn short_memory_ends_it_and_nothing_is_mounted() {
     let Some(scene) = Scene::new() else { return };

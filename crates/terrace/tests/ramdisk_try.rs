@@ -10,6 +10,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use support::described::names;
 use support::{as_ordinary_user, command, run};
 use testkit::{Mounted, TempDir, Tmpfs};
 
@@ -40,15 +41,6 @@ fn try_in(working: &Path, options: &str, directory: &str, script: &str) -> suppo
     let mut try_it = command(&format!("ramdisk try {options} {directory} -- sh -c"));
     try_it.arg(script).current_dir(working);
     run(try_it)
-}
-
-/// Names in a directory.
-fn names(directory: &Path) -> Vec<String> {
-    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
-    let mut all: Vec<String> =
-        fs::read_dir(directory).unwrap().map(|entry| name(entry.unwrap())).collect();
-    all.sort();
-    all
 }
 
 #[test]

@@ -205,6 +205,18 @@ pub struct SaveArgs {
     pub form: FormArgs,
 }
 
+// How often a RAM disk is saved.
+#[derive(Clone, Debug, Args)]
+pub struct ScheduleArgs {
+    /// How long after the begin of a save the next one begins
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Duration,
+
+    /// How many generations to keep
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: u16,
+}
+
 // Commands around each save.
 #[derive(Clone, Debug, Args)]
 pub struct FreezeArgs {
@@ -241,13 +253,9 @@ pub struct KeepArgs {
     #[arg(long, value_name = "STORE")]
     pub persist: PathBuf,
 
-    /// How long after the begin of a save the next one begins
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
-    pub every: Duration,
-
-    /// How many generations to keep
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub keep: u16,
+    /// How often it is saved, and how much stays.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
 
     /// First restore the newest generation, if DIR is empty and another directory than the one that
     /// was saved or restored last
@@ -274,13 +282,9 @@ pub struct InstallArgs {
     #[arg(long, value_name = "STORE")]
     pub persist: PathBuf,
 
-    /// How long after the begin of a save the next one begins
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
-    pub every: Duration,
-
-    /// How many generations to keep
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub keep: u16,
+    /// How often it is saved, and how much stays.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
 
     /// A unit that is not to start unless the RAM disk is restored; may be given several times
     #[arg(long, value_name = "UNIT", value_parser = value::unit)]
@@ -393,13 +397,9 @@ pub struct AdoptArgs {
     #[arg(long, value_name = "STORE")]
     pub persist: PathBuf,
 
-    /// How often `keep` saves it
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = value::interval, allow_hyphen_values = true)]
-    pub every: Duration,
-
-    /// How many generations to keep
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub keep: u16,
+    /// How often it is saved, and how much stays.
+    #[command(flatten)]
+    pub schedule: ScheduleArgs,
 
     /// Which of its pages are huge; by default what the kernel does
     #[arg(long, value_name = "WHEN", value_parser = choice::HUGE_POLICIES)]

@@ -126,7 +126,7 @@ pub fn budget(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// The name of a unit of systemd, as it stands in a unit.
+/// The name of a unit of systemd, as another unit names it.
 pub fn unit(text: &str) -> Result<String, String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.:@\\".contains(c);
     let has_kind =

@@ -66,6 +66,16 @@ impl Activity {
         self.line.display(self.command)
     }
 
+    /// A sink for the progress of an operation that ends when a signal comes.
+    pub fn until_interrupted(&self) -> impl FnMut(Amount<'_>) -> Control {
+        let mut amounts = self.amounts();
+        move |amount| {
+            // The display itself never stops it.
+            let _ = amounts(amount);
+            Control::stop_if(sys::interrupt::requested())
+        }
+    }
+
     /// Erases the line and closes the recording.
     ///
     /// # Errors

@@ -22,7 +22,6 @@ use crate::output::ramdisk_store::{GenerationPage, ListPage, RestorePage, SavePa
 use crate::output::{self, Report};
 use machine::Root;
 use measure::ramdisk::{self, RamDiskPlan};
-use model::progress::Control;
 use model::recording::date_and_time;
 use place::ramdisk::record::RamdiskPersist;
 use place::ramdisk::{
@@ -80,11 +79,7 @@ fn create(args: &CreateArgs, color: When) -> Result<Exit> {
         adopted: args.adopted,
     };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let made = place::ramdisk::create(&root, &request, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let made = place::ramdisk::create(&root, &request, &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(CreatePage(made))
     })
 }
@@ -101,18 +96,14 @@ fn adopt(args: &AdoptArgs, color: When) -> Result<Exit> {
         prefault: false,
         persist: Some(RamdiskPersist {
             store: args.persist.clone(),
-            every_seconds: args.every.as_secs(),
-            keep: args.keep,
+            every_seconds: args.schedule.every.as_secs(),
+            keep: args.schedule.keep,
         }),
         force: args.force,
         adopted: true,
     };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let adopted = place::ramdisk::adopt(&root, &request, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let adopted = place::ramdisk::adopt(&root, &request, &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(AdoptPage(adopted))
     })
 }
@@ -120,11 +111,8 @@ fn adopt(args: &AdoptArgs, color: When) -> Result<Exit> {
 fn release(args: &ReleaseArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let released = place::ramdisk::release(&root, &args.name, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let released =
+            place::ramdisk::release(&root, &args.name, &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(ReleasePage(released))
     })
 }
@@ -132,11 +120,8 @@ fn release(args: &ReleaseArgs, color: When) -> Result<Exit> {
 fn status(args: &StatusArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let ramdisks = place::ramdisk::status(&root, args.name.as_deref(), &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let ramdisks =
+            place::ramdisk::status(&root, args.name.as_deref(), &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(StatusPage { ramdisks })
     })
 }
@@ -153,11 +138,7 @@ fn remove(args: &RemoveArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let request = RamdiskRemove { name: args.name.clone(), discard: args.discard };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let removed = place::ramdisk::remove(&root, &request, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let removed = place::ramdisk::remove(&root, &request, &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(RemovePage(removed))
     })
 }
@@ -181,11 +162,7 @@ fn save(args: &SaveArgs, color: When) -> Result<Exit> {
         wait: args.wait,
     };
     Delivery::of(&args.form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let saved = place::ramdisk::save(&root, &request, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let saved = place::ramdisk::save(&root, &request, &mut activity.until_interrupted())?;
         Ok::<_, place::Error>(SavePage { source: request.source.clone(), saved })
     })
 }
@@ -219,11 +196,7 @@ fn extract(args: &ExtractArgs, color: When) -> Result<Exit> {
 fn bring_back(request: &RamdiskRestore, form: &FormArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     Delivery::of(form, color)?.carry_out(&root, |activity| {
-        let mut amounts = activity.amounts();
-        let restored = place::ramdisk::restore(&root, request, &mut |amount| {
-            let _ = amounts(amount);
-            Control::stop_if(sys::interrupt::requested())
-        })?;
+        let restored = place::ramdisk::restore(&root, request, &mut activity.until_interrupted())?;
         let saved = date_and_time(restored.saved_at, utc_offset_s(restored.saved_at));
         Ok::<_, place::Error>(RestorePage { target: request.target.clone(), saved, restored })
     })

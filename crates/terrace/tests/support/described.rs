@@ -55,3 +55,12 @@ pub fn assert_is(expected: &BTreeMap<String, String>, found: &Path) {
     }
     assert_eq!(expected.len(), found.len());
 }
+
+/// The names in a directory, in order.
+pub fn names(directory: &Path) -> Vec<String> {
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut all: Vec<String> =
+        fs::read_dir(directory).unwrap().map(|entry| name(entry.unwrap())).collect();
+    all.sort();
+    all
+}

@@ -56,8 +56,8 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
         options: &options,
         is_in_fstab: is_in_fstab(&root.read("/etc/fstab").unwrap_or_default(), &point),
         store: &store,
-        every: args.every,
-        keep: args.keep,
+        every: args.schedule.every,
+        keep: args.schedule.keep,
         freeze: freeze.as_ref().map(|both| (both.freeze.as_str(), both.thaw.as_str())),
         users: &args.before,
     };

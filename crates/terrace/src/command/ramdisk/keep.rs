@@ -58,7 +58,7 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
     let request = SaveRequest {
         source: args.source.clone(),
         store: args.persist.clone(),
-        keep: args.keep.into(),
+        keep: args.schedule.keep.into(),
         force: false,
         freeze: args.freeze.commands(),
         wait: true,
@@ -75,7 +75,7 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
     let mut keeping = Keeping { root: &root, args, keeper, service, complaint: None };
     let mut begun = Instant::now();
     let first = keeping.first_save()?;
-    let every = args.every.min(LONGEST_INTERVAL);
+    let every = args.schedule.every.min(LONGEST_INTERVAL);
     let text = format!("{first}; saves every {}", long_time(every.as_nanos() as u64));
     output::announce(COMMAND, &text);
     keeping.service.ready(&text);
