@@ -20,7 +20,7 @@ use std::path::Path;
 use sys::directory::Directory;
 use sys::{file, mount};
 
-const ADOPT: &str = "move onto a RAM disk";
+const ADOPT: &str = "adopt";
 
 /// A directory that was moved onto a RAM disk.
 #[derive(Clone, Debug, Serialize)]

@@ -25,7 +25,7 @@ use sys::file;
 use sys::file_stat::FileStat;
 use sys::mount::{self, DetachedMount, FileSystemOptions, MountRestrictions};
 
-const TRY: &str = "try in memory";
+const TRY: &str = "make copies of";
 /// What the names of hidden directories begin with.
 const PREFIX: &str = ".terrace-try.";
 const OWNER_ONLY: u32 = 0o700;

@@ -42,8 +42,8 @@ impl Report for AdoptPage {
             seconds(adopted.saved.seconds + time),
         ));
         out.note(&commands_tied(&format!(
-            "on its disk it stays as it was, covered; terrace ramdisk release {point} gives it back \
-             as it is then"
+            "on its disk it stays as it was, covered; to get it back there as it is then: terrace \
+             ramdisk release {point}"
         )));
         if let Some(persist) = &ramdisk.persist {
             let store = path_words(&persist.store);
@@ -52,9 +52,9 @@ impl Report for AdoptPage {
                  save {point} --persist {store}"
             )));
             out.note(&commands_tied(&format!(
-                "after a restart the old files are there again until terrace ramdisk create {point} \
-                 --adopted --size {} --persist {store}",
-                ramdisk.options.size.0
+                "after a restart the old files are there again; to cover them: terrace ramdisk \
+                 create {point} --adopted --size {} --persist {store}",
+                typed(ramdisk.options.size)
             )));
         }
     }
@@ -83,14 +83,22 @@ impl Report for ReleasePage {
         ));
         if let Some(persist) = &released.ramdisk.persist {
             out.note(&format!(
-                "generation {} in {} has the same, and can be removed",
-                released.saved.generation,
-                path_words(&persist.store)
+                "{} has the same as generation {}, and is not needed any more",
+                path_words(&persist.store),
+                released.saved.generation
             ));
         }
     }
 
     fn shortfall(&self) -> Option<String> {
         (!self.0.is_complete).then(|| "interrupted: it is on the RAM disk as before".to_owned())
+    }
+}
+
+/// A size as it is typed.
+fn typed(size: Bytes) -> String {
+    match size.0 % (1 << 20) {
+        0 => format!("{}m", size.0 >> 20),
+        _ => size.0.to_string(),
     }
 }
