@@ -38,7 +38,7 @@ fn loop_devices_over(path: &Path) -> Vec<String> {
 
 /// Whether a process has ended. One that was killed while a thread of its own waited for its server
 /// stays as a zombie until the connection is ended: that thread keeps `/dev/fuse` open.
-fn is_gone(process: u32) -> bool {
+pub(crate) fn is_gone(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
 }

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// How all names begin; the number of the process follows.
+const PREFIX: &str = "terrace-test-";
+
 /// Tells directories of one process apart.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
@@ -34,7 +37,7 @@ impl TempDir {
     pub fn in_dir(parent: &Path) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("terrace-test-{}-{count}-{now:x}", std::process::id()));
+        let path = parent.join(format!("{PREFIX}{}-{count}-{now:x}", std::process::id()));
         match std::fs::create_dir(&path) {
             Ok(()) => Self { path },
             Err(error) => panic!("cannot create {}: {error}", path.display()),
@@ -62,6 +65,12 @@ impl TempDir {
         names.sort_unstable();
         names
     }
+}
+
+/// The process that made the directory at `path`, if its name is one of ours.
+pub(crate) fn process_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+    name.split('-').next()?.parse().ok()
 }
 
 impl Drop for TempDir {
