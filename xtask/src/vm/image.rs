@@ -59,7 +59,7 @@ const NEEDS: &[Need] = &[
     need("xz", "xz-utils", "the modules that the guest boots with"),
 ];
 
-const INIT: &str = include_str!("guest/init.sh");
+pub(super) const INIT: &str = include_str!("guest/init.sh");
 const VM_CTL: &str = include_str!("guest/vm-ctl.sh");
 const DISKS: &str = include_str!("guest/disks.sh");
 
@@ -158,9 +158,9 @@ pub(super) fn obtain(more: &[String]) -> Result<Image, Error> {
     Ok(Image(target))
 }
 
-/// Whether the image with the usual packages is there.
-pub(super) fn is_there() -> bool {
-    files::cache().is_ok_and(|cache| cache.join(name(&[])).exists())
+/// Whether the image with the usual packages and `more` is there.
+pub(super) fn is_there(more: &[String]) -> bool {
+    files::cache().is_ok_and(|cache| cache.join(name(more)).exists())
 }
 
 /// Removes all images.

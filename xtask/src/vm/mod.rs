@@ -67,14 +67,20 @@ pub(crate) fn run(args: &[String]) -> u8 {
 
 /// Whether a guest can be started here without a download.
 pub fn is_ready() -> bool {
-    crate::process::find("qemu-system-x86_64").is_some() && image::is_there()
+    is_ready_with(&[])
+}
+
+/// As [`is_ready`], for a guest with these packages besides.
+pub fn is_ready_with(packages: &[&str]) -> bool {
+    let packages: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
+    crate::process::find("qemu-system-x86_64").is_some() && image::is_there(&packages)
 }
 
 fn perform(options: &VmOptions) -> Result<u8, Error> {
     if options.clean {
         image::clean()?;
     } else if options.build {
-        println!("{}", image::obtain(&options.packages)?.path().display());
+        println!("{}", image::obtain(&options.all_packages())?.path().display());
     } else {
         return run_command(options);
     }
@@ -86,7 +92,7 @@ fn run_command(options: &VmOptions) -> Result<u8, Error> {
         return Err(Error::Failed("the guest is x86-64, as this machine must be".into()));
     }
     let copies = copies(options)?;
-    let image = image::obtain(&options.packages)?;
+    let image = image::obtain(&options.all_packages())?;
     let disks = guest::disks(options)?;
     let boot = |command: &[String]| boot(options, command, &image, &copies, &disks);
     let first = boot(&options.command)?;
@@ -127,7 +133,13 @@ fn boot(
 fn copies(options: &VmOptions) -> Result<Vec<Copy>, Error> {
     let root = workspace::current_root()?;
     let mut copies = Vec::new();
-    if options.command.iter().chain(&options.then).any(|word| word.contains("terrace")) {
+    if options
+        .command
+        .iter()
+        .chain(&options.then)
+        .chain(&options.before)
+        .any(|word| word.contains("terrace"))
+    {
         copies.push(programs::tool(&root)?);
     }
     for package in &options.tests {

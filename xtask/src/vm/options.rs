@@ -108,12 +108,31 @@ pub(super) struct VmOptions {
     #[arg(long, value_name = "TEXT")]
     pub(super) append: Vec<String>,
 
+    /// Boot with systemd as process 1, which then runs COMMAND and powers off
+    ///
+    /// The status comes when systemd has stopped and unmounted all. There is no udev.
+    #[arg(long)]
+    pub(super) systemd: bool,
+
+    /// A shell script that runs in each boot before systemd does: disks and units
+    #[arg(long, value_name = "SCRIPT", requires = "systemd")]
+    pub(super) before: Option<String>,
+
     /// The command, behind --
     #[arg(last = true, required_unless_present_any = ["build", "clean"])]
     pub(super) command: Vec<String>,
 }
 
 impl VmOptions {
+    /// The packages of the image besides the usual ones.
+    pub(super) fn all_packages(&self) -> Vec<String> {
+        let mut all = self.packages.clone();
+        if self.systemd && all.iter().all(|package| package != "systemd") {
+            all.push("systemd".to_owned());
+        }
+        all
+    }
+
     /// What no single option shows to be wrong.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut names: Vec<&str> = self.disks.iter().map(|disk| disk.name.as_str()).collect();

@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,6 +19,10 @@ use crate::process;
 
 /// The scratch disk: as much as a guest may write outside of its own disks. A sparse file.
 pub(super) const SCRATCH_BYTES: u64 = 16 << 30;
+
+const SYSTEMD: &str = include_str!("guest/systemd.sh");
+/// Where init.sh is done with disks and modules.
+const AFTER_SET_UP: &str = "cd /bench";
 
 /// A file or folder of this machine, and where the guest has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,10 +60,24 @@ pub(super) fn scratch(
     }
     files::write(&settings.join("config"), config(options).as_bytes())?;
     files::write(&settings.join("command"), script(command).as_bytes())?;
+    if options.systemd {
+        files::write(&settings.join("before"), options.before.as_deref().unwrap_or("").as_bytes())?;
+        let init = upper.join("usr/sbin/terrace-init");
+        files::make_folder(&upper.join("usr/sbin"))?;
+        files::write(&init, init_of_systemd().as_bytes())?;
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&init, mode).map_err(Error::io("make executable", &init))?;
+    }
     let size = format!("{}k", SCRATCH_BYTES >> 10);
     image::make_file_system(&stage, &files::path_of(&disk), &size)?;
     std::fs::remove_dir_all(&stage).map_err(Error::io("remove", &stage))?;
     Ok(disk)
+}
+
+/// The usual init up to the command, and then systemd.
+fn init_of_systemd() -> String {
+    let set_up = image::INIT.split(AFTER_SET_UP).next().unwrap_or_default();
+    format!("{set_up}{SYSTEMD}")
 }
 
 /// What the guest's init reads: shell variables.
@@ -112,6 +131,14 @@ mod tests {
         assert_eq!(script(&options(&["--", "ls; exit 3"]).command), "ls; exit 3\n");
         let words = ["--", "echo", "a b", "it's", "$HOME"];
         assert_eq!(script(&options(&words).command), "exec echo 'a b' 'it'\\''s' '$HOME'\n");
+    }
+
+    #[test]
+    fn systemd_takes_over_after_the_set_up() {
+        let init = init_of_systemd();
+        let at = |words: &str| init.find(words).unwrap_or_else(|| panic!("{words}: {init}"));
+        assert!(at("name_disk") < at("machine-id") && at("machine-id") < at("exec /lib/systemd"));
+        assert!(!init.contains("busybox poweroff -f\n/"), "{init}");
     }
 
     #[test]
