@@ -157,9 +157,9 @@ mod tests {
     #[test]
     fn only_a_file_of_a_test_that_is_gone_is_a_leftover() {
         let line = |process: u32| {
-            format!("/tmp/terrace-test-{process}-9-18eb88dd080de562/swap file 786428 1836 -2")
+            format!("/any/terrace-test-{process}-9-18eb88dd080de562/swap file 786428 1836 -2")
         };
-        let file = "/tmp/terrace-test-4294967295-9-18eb88dd080de562/swap";
+        let file = "/any/terrace-test-4294967295-9-18eb88dd080de562/swap";
         assert_eq!(orphaned(&line(u32::MAX)), Some(Path::new(file)));
         assert_eq!(orphaned(&line(std::process::id())), None);
         assert_eq!(orphaned("/swap file 371368 106808 -2"), None);
