@@ -69,10 +69,10 @@ pub(super) fn across(session: &mut Session) -> Result<(), Error> {
     let (reads, writes) = (figures.all("read.seconds")?, figures.all("write.seconds")?);
     let sides: Vec<f64> = reads.iter().zip(writes).map(|(read, write)| read.max(*write)).collect();
     let sequential = rates(bytes, &sides);
-    let what = format!("hdd: {HDD_MIB} MiB from disk to disk, beside its sequential rate");
+    let what = format!("hdd: {HDD_MIB} MiB from disk to disk, beside seqio");
     for name in FAST_PEERS {
         let ours = rates(bytes, figures.all(&format!("across.{name}.seconds"))?);
-        let pair = (Series::new(name, &ours), Series::new("sequential", &sequential));
+        let pair = (Series::new(name, &ours), Series::new("seqio", &sequential));
         let target = (name == "terrace").then_some(Target::AtLeast(0.9));
         session.record.add_against(&format!("{what}: {name}"), "MB/s", pair, target)?;
     }

@@ -6,13 +6,14 @@
 //!   copy leaves there, and how long the disk waits.
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`, `quiet`: a disk of 100 MiB/s: how soon at that rate, how soon quiet, what is shown.
-//! - `beside`, `background`: syncs on another disk, reads of 4 KiB on the same disk meanwhile.
+//! - `beside`, `background`: syncs on another disk, reads on the same; `cuts`: after power cuts.
 //! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
 //!
 //! The programs take turns. "Durable" is the command and `sync -f` after it, for Terrace too.
 
 mod background;
 mod beside;
+mod cuts;
 mod disk;
 mod guest;
 pub(super) mod image;
@@ -43,6 +44,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("quiet", quiet::measure),
     ("beside", beside::measure),
     ("background", background::measure),
+    ("cuts", cuts::measure),
     ("hdd-across", guest::across),
     ("hdd-within", guest::within),
     ("hdd-scattered", guest::scattered),

@@ -8,8 +8,9 @@ for turn in $(seq "$turns"); do
     echo "turn $turn of $turns"
     clean /mnt/b/copy
     if [ "$what" = across ]; then
-        watch read a /mnt/a sync dd if=/mnt/a/file of=/dev/null iflag=direct $direct
-        watch write b /mnt/b sync dd if=/dev/zero of=/mnt/b/copy count="$size" oflag=direct $direct
+        read_rate read /mnt/a/file "${size}M" --direct
+        rate write /mnt/b/rate "${size}M" --direct
+        cold
     fi
     for name in $(in_turn "$turn" terrace cp); do
         clean /mnt/a/copy /mnt/b/copy

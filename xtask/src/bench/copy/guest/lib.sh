@@ -33,6 +33,18 @@ rate() {
     rm -rf "$directory"
 }
 
+# read_rate LABEL FILE SIZE OPTION...: the same for reading.
+read_rate() {
+    local label=$1 file=$2 bytes=$3
+    shift 3
+    terrace measure seqio "$file" --size "$bytes" --runs 1 --json "$@" >/run/rate
+    awk -v label="$label" -v size="$(numfmt --from=iec "$bytes")" -F '[:,]' '
+        /"name": "read"/ { is_read = 1 }
+        is_read && /"bytes": / { read = $2 }
+        is_read && /"wall_s": / { printf "%s.seconds %.6f\n", label, $2 * size / read; exit }
+        ' /run/rate >>/out/results
+}
+
 # Runs one of them; the order of the turns is the caller's.
 copy_by() {
     local name=$1 label=$2 disk=$3 mount=$4 source=$5 target=$6
