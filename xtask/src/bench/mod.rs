@@ -147,8 +147,8 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "ramdisk",
         title: "ramdisk",
-        what: "a RAM disk saved and restored, against rsync, tar and cp",
-        peers: &["terrace", "rsync", "tar", "cp"],
+        what: "a RAM disk saved and restored, against rsync, scripts around it, tar and cp",
+        peers: &["terrace", "rsync", "anything-sync-daemon", "log2ram", "tar", "cp"],
         parts: &names::<{ ramdisk::PARTS.len() }>(ramdisk::PARTS),
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],

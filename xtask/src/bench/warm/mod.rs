@@ -15,7 +15,7 @@ use super::{Measure, Session, SuiteRequest};
 use crate::error::Error;
 
 mod anonymous;
-mod beside;
+pub(super) mod beside;
 mod databases;
 mod guest;
 mod noting;

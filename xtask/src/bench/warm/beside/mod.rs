@@ -16,7 +16,7 @@ mod host;
 mod slowed;
 mod stopped;
 mod swap;
-mod workers;
+pub(in crate::bench) mod workers;
 
 use host::{Host, meminfo_bytes, oom_kills};
 use swap::SwapFile;

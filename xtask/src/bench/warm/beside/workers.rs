@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// What a worker works in.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Within {
+pub(in crate::bench) enum Within {
     /// 256 KiB, which a processor's own cache holds: it loses what the restore takes of its
     /// processor.
     Cache,
@@ -36,9 +36,9 @@ const STEPS: usize = 50_000;
 
 /// Start and end of something, in seconds on the scene's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Span {
-    pub(super) start_s: f64,
-    pub(super) end_s: f64,
+pub(in crate::bench) struct Span {
+    pub(in crate::bench) start_s: f64,
+    pub(in crate::bench) end_s: f64,
 }
 
 impl Span {
@@ -48,7 +48,7 @@ impl Span {
 }
 
 /// The workers of a scene, each on a thread.
-pub(super) struct Workers<'scope> {
+pub(in crate::bench) struct Workers<'scope> {
     threads: Vec<ScopedJoinHandle<'scope, Vec<Span>>>,
     over: &'scope AtomicBool,
 }
@@ -56,7 +56,7 @@ pub(super) struct Workers<'scope> {
 impl<'scope> Workers<'scope> {
     /// Starts `count` of them, which work until `over` or [`Workers::rounds`], a round at least;
     /// times count from `clock`.
-    pub(super) fn start(
+    pub(in crate::bench) fn start(
         (count, within): (usize, Within),
         scope: &'scope Scope<'scope, '_>,
         over: &'scope AtomicBool,
@@ -67,7 +67,7 @@ impl<'scope> Workers<'scope> {
     }
 
     /// Ends them; every round of all of them.
-    pub(super) fn rounds(mut self) -> Vec<Span> {
+    pub(in crate::bench) fn rounds(mut self) -> Vec<Span> {
         self.over.store(true, Ordering::Relaxed);
         let threads = std::mem::take(&mut self.threads).into_iter();
         threads.flat_map(|thread| thread.join().unwrap_or_default()).collect()
@@ -106,7 +106,7 @@ fn work(within: Within, over: &AtomicBool, clock: Instant) -> Vec<Span> {
 
 /// The mean length of the rounds wholly within one of `windows`, in seconds; `None`
 /// without any.
-pub(super) fn mean_round_s(rounds: &[Span], windows: &[Span]) -> Option<f64> {
+pub(in crate::bench) fn mean_round_s(rounds: &[Span], windows: &[Span]) -> Option<f64> {
     let within = rounds.iter().filter(|round| windows.iter().any(|window| window.holds(**round)));
     let lengths: Vec<f64> = within.map(|round| round.end_s - round.start_s).collect();
     (!lengths.is_empty()).then(|| lengths.iter().sum::<f64>() / lengths.len() as f64)
