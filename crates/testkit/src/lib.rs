@@ -31,6 +31,7 @@ pub mod web;
 mod who_recording;
 mod working_set;
 pub mod write_cache;
+mod zipf_keys;
 mod zram_device;
 
 pub use cgroup::Cgroup;
@@ -52,6 +53,7 @@ pub use temp_dir::TempDir;
 pub use tmpfs::Tmpfs;
 pub use who_recording::{HOSTILE_NAME, who_recording};
 pub use working_set::WorkingSet;
+pub use zipf_keys::ZipfKeys;
 pub use zram_device::ZramDevice;
 
 /// Says why a test did not run: "skipped: needs root". The test returns right after.
