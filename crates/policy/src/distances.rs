@@ -4,6 +4,8 @@
 //! itself. Below 128 each has a bucket of its own; above there are 128 buckets an octave, so that a
 //! size is known within 0.8 %. 36 KB, whatever the distances.
 
+use model::Bytes;
+
 /// Buckets of an octave, and distances that have their own.
 const BUCKETS_IN_OCTAVE: u64 = 128;
 
@@ -51,6 +53,11 @@ impl Distances {
     pub fn add(&mut self, distance: u64, count: f64) {
         self.counts[bucket(distance.min(DISTANCE_MAX))] += count;
         self.total += count;
+    }
+
+    /// The memory of its buckets.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(size_of_val(&*self.counts) as u64)
     }
 
     /// All that was counted.

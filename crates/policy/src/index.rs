@@ -5,6 +5,7 @@
 //! two thirds of the places are taken. Keys are hashed without a secret: use it for block and page
 //! numbers, not for what an attacker may choose freely.
 
+use model::Bytes;
 use model::random::mix;
 
 use crate::lists::NONE;
@@ -42,6 +43,11 @@ impl Index {
     /// Whether it holds no key.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The memory of its places.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(size_of_val(&*self.entries) as u64)
     }
 
     /// The slot of `key`.

@@ -43,6 +43,12 @@ impl RankList {
         self.total
     }
 
+    /// The memory of its arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        let by_slot = size_of_val(&*self.positions) + size_of_val(&*self.weights);
+        (by_slot + size_of_val(&*self.slots) + size_of_val(&*self.tree)) as u64
+    }
+
     /// The weight of `slot`, which is in the order.
     pub(crate) fn weight(&self, slot: u32) -> u32 {
         self.weights[slot as usize]

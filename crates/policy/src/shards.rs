@@ -10,6 +10,7 @@
 
 use std::collections::BinaryHeap;
 
+use model::Bytes;
 use model::random::mix;
 
 use crate::distances::Distances;
@@ -99,6 +100,13 @@ impl Shards {
         self.requests
     }
 
+    /// The memory of the sample and the histogram, which never grows.
+    pub fn bytes(&self) -> Bytes {
+        let heap = self.highest.capacity() * size_of::<(u64, u32)>();
+        let own = (heap + size_of_val(&*self.keys)) as u64 + self.ranks.bytes();
+        Bytes(own + self.index.bytes().0 + self.distances.bytes().0)
+    }
+
     /// The share of keys that is followed now, 0 to 1.
     pub fn rate(&self) -> f64 {
         self.limit as f64 / 2.0_f64.powi(64)
@@ -165,5 +173,6 @@ mod tests {
         (0..1000).for_each(|key| shards.request(key));
         assert!(shards.rate() < 0.1);
         assert_eq!(shards.requests(), 1000);
+        assert!(Shards::default().bytes() < Bytes(2 << 20));
     }
 }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod aa;
+mod advise;
 mod copy;
 mod coverage;
 mod days;
@@ -153,6 +154,16 @@ const SUITES: &[Suite] = &[
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR")],
         run: |session| session.run(ramdisk::PARTS),
+    },
+    Suite {
+        name: "advise",
+        title: "advise",
+        what: "what caches would have kept: requests a second of each policy, the error of samples",
+        peers: &["terrace", "cachesim"],
+        parts: &names::<{ advise::PARTS.len() }>(advise::PARTS),
+        alternations: ALTERNATIONS,
+        options: &[("alternations", "N"), ("path", "DIR")],
+        run: |session| session.run(advise::PARTS),
     },
     Suite {
         name: "remedies",
