@@ -16,6 +16,7 @@ mod rank;
 pub mod ranking;
 pub mod shards;
 pub mod simulate;
+pub mod trace;
 
 pub use distances::Distances;
 pub use eviction::{Eviction, EvictionPolicy, Placement};

@@ -1,0 +1,494 @@
+//! Traces of other tools: bytes in, requests for blocks out.
+//!
+//! A trace is read in pieces of any size, so that it need not fit into memory; nothing here opens
+//! a file or undoes compression. What cannot be right ends it with the number of the record: a cut
+//! record, a time before the one above, an offset that no disk has. Records that are no requests
+//! (opens, flushes, summaries) are skipped. [`encode_oracle_general`] writes what libCacheSim and
+//! others read.
+
+use std::collections::BTreeMap;
+
+mod blkparse;
+mod iolog;
+mod msr;
+mod oracle_general;
+
+pub use oracle_general::encode_oracle_general;
+
+/// Offsets from here on are taken for damage: no disk has an exbibyte.
+const OFFSET_END: u64 = 1 << 60;
+
+/// A longer request is taken for damage: sizes are 32 bits in the kernel and in most forms.
+const REQUEST_BYTES_MAX: u64 = 1 << 32;
+
+/// Smaller blocks than a sector do not exist; with this the number of a file fits above the
+/// number of a block.
+const BLOCK_BYTES_MIN: u64 = SECTOR_BYTES;
+
+const SECTOR_BYTES: u64 = 512;
+
+/// The bits of a key that number the block within its file or disk.
+const BLOCK_BITS: u32 = OFFSET_END.ilog2() - BLOCK_BYTES_MIN.ilog2();
+
+/// Files and disks of one trace: what the bits of a key above the block can tell apart.
+const FILES_MAX: usize = 1 << (64 - BLOCK_BITS);
+
+/// A longer line is no line of these forms; names are paths.
+const LINE_BYTES_MAX: usize = 8192;
+
+/// What a trace looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceForm {
+    /// libCacheSim's records of 24 bytes; the id names an object, whatever its size.
+    OracleGeneral,
+    /// The same where ids are sectors of 512 bytes of one disk: requests are split into blocks.
+    OracleSectors,
+    /// The lines of the block traces of Microsoft Research, Cambridge: seven fields with commas.
+    Msr,
+    /// What `blkparse` prints in its default form; requests are counted where they are queued.
+    Blkparse,
+    /// What `fio --write_iolog` writes, version 2 or 3.
+    Iolog,
+}
+
+/// One request for one or more blocks that follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRequest {
+    /// Nanoseconds since the first record that has a time.
+    pub at_ns: u64,
+    /// The key of its first block; the others follow by one.
+    pub first_key: u64,
+    /// How many blocks it touches, at least one.
+    pub blocks: u32,
+    /// Whether it writes.
+    pub is_write: bool,
+}
+
+impl TraceRequest {
+    /// The keys of its blocks.
+    pub fn keys(&self) -> impl Iterator<Item = u64> + use<> {
+        let first = self.first_key;
+        (0..u64::from(self.blocks)).map(move |block| first.wrapping_add(block))
+    }
+}
+
+/// Why a trace ends before its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The number of the record or line, from 1.
+    pub record: u64,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl std::fmt::Display for TraceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "record {}: {}", self.record, self.why)
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// A request as a record has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RawRequest<'t> {
+    /// Nanoseconds since any start.
+    at_ns: u64,
+    /// What it goes to: a disk or a file.
+    file: &'t str,
+    place: RawPlace,
+    is_write: bool,
+}
+
+/// What a record asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RawPlace {
+    Object(u64),
+    Range { offset: u64, bytes: u64 },
+}
+
+/// Reads one trace.
+#[derive(Clone, Debug)]
+pub struct TraceReader {
+    form: TraceForm,
+    block_bytes: u64,
+    /// The begin of a record whose end was not read yet.
+    pending: Vec<u8>,
+    records: u64,
+    iolog: iolog::State,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    files: BTreeMap<String, u64>,
+}
+
+impl TraceReader {
+    /// A reader of `form` that counts in blocks of `block_bytes` bytes, at least 512.
+    pub fn new(form: TraceForm, block_bytes: u64) -> Self {
+        Self {
+            form,
+            block_bytes: block_bytes.max(BLOCK_BYTES_MIN),
+            pending: Vec::new(),
+            records: 0,
+            iolog: iolog::State::default(),
+            first_ns: None,
+            last_ns: 0,
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// How many records were read, with those that are no requests.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Reads the next piece and appends its requests.
+    ///
+    /// # Errors
+    /// What is wrong with a record; the requests before it were appended.
+    pub fn read(
+        &mut self,
+        mut piece: &[u8],
+        requests: &mut Vec<TraceRequest>,
+    ) -> Result<(), TraceError> {
+        if !self.pending.is_empty() {
+            let missing = self.record_end(piece, self.pending.len());
+            self.pending.extend_from_slice(&piece[..missing.unwrap_or(piece.len())]);
+            piece = &piece[missing.unwrap_or(piece.len())..];
+            if missing.is_some() {
+                let record = std::mem::take(&mut self.pending);
+                self.record(&record, requests)?;
+            }
+        }
+        while let Some(end) = self.record_end(piece, 0) {
+            self.record(&piece[..end], requests)?;
+            piece = &piece[end..];
+        }
+        self.pending.extend_from_slice(piece);
+        if self.pending.len() > LINE_BYTES_MAX {
+            return Err(self.wrong(format!("a line of more than {LINE_BYTES_MAX} bytes")));
+        }
+        Ok(())
+    }
+
+    /// Reads what has no end yet: the last line. Gives the number of records.
+    ///
+    /// # Errors
+    /// As [`TraceReader::read`]; a record of fixed length that is cut.
+    pub fn finish(mut self, requests: &mut Vec<TraceRequest>) -> Result<u64, TraceError> {
+        if !self.pending.is_empty() {
+            let record = std::mem::take(&mut self.pending);
+            self.record(&record, requests)?;
+        }
+        Ok(self.records)
+    }
+
+    /// Where the record ends that `piece` goes on with, `before` bytes of which were read already.
+    fn record_end(&self, piece: &[u8], before: usize) -> Option<usize> {
+        match self.form {
+            TraceForm::OracleGeneral | TraceForm::OracleSectors => {
+                let missing = oracle_general::RECORD_BYTES - before;
+                (piece.len() >= missing).then_some(missing)
+            }
+            _ => piece.iter().position(|&byte| byte == b'\n').map(|at| at + 1),
+        }
+    }
+
+    fn wrong(&self, why: String) -> TraceError {
+        TraceError { record: self.records + 1, why }
+    }
+
+    fn record(&mut self, bytes: &[u8], out: &mut Vec<TraceRequest>) -> Result<(), TraceError> {
+        let read = match self.form {
+            TraceForm::OracleGeneral => oracle_general::decode(bytes, false).map(Some),
+            TraceForm::OracleSectors => oracle_general::decode(bytes, true).map(Some),
+            _ => self.line(bytes),
+        };
+        let request = match read.map_err(|why| self.wrong(why))? {
+            Some(raw) => self.request(raw)?,
+            None => None,
+        };
+        self.records += 1;
+        out.extend(request);
+        Ok(())
+    }
+
+    fn line<'t>(&mut self, bytes: &'t [u8]) -> Result<Option<RawRequest<'t>>, String> {
+        if bytes.len() > LINE_BYTES_MAX {
+            return Err(format!("a line of more than {LINE_BYTES_MAX} bytes"));
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?.trim();
+        match self.form {
+            _ if text.is_empty() => Ok(None),
+            TraceForm::Msr => msr::decode(text).map(Some),
+            TraceForm::Blkparse => blkparse::decode(text),
+            _ => self.iolog.decode(text),
+        }
+    }
+
+    /// Checks a request and numbers its blocks; `None` if it touches none.
+    fn request(&mut self, raw: RawRequest<'_>) -> Result<Option<TraceRequest>, TraceError> {
+        let first_ns = *self.first_ns.get_or_insert(raw.at_ns);
+        if raw.at_ns < first_ns.max(self.last_ns) {
+            let late_s = (first_ns.max(self.last_ns) - raw.at_ns) as f64 / 1e9;
+            return Err(self.wrong(format!("its time is {late_s} s before the one above")));
+        }
+        self.last_ns = raw.at_ns;
+        let (first_key, blocks) = match raw.place {
+            RawPlace::Object(id) => (id, 1),
+            RawPlace::Range { bytes: 0, .. } => return Ok(None),
+            RawPlace::Range { offset, bytes } => self.range(raw.file, offset, bytes)?,
+        };
+        let at_ns = raw.at_ns - first_ns;
+        Ok(Some(TraceRequest { at_ns, first_key, blocks, is_write: raw.is_write }))
+    }
+
+    fn range(&mut self, file: &str, offset: u64, bytes: u64) -> Result<(u64, u32), TraceError> {
+        if bytes > REQUEST_BYTES_MAX {
+            return Err(self.wrong(format!("a request of {bytes} bytes")));
+        }
+        let end = offset.checked_add(bytes).filter(|&end| end <= OFFSET_END);
+        let Some(end) = end else {
+            return Err(self.wrong(format!("its offset {offset} is beyond any disk")));
+        };
+        let number = self.file_number(file)?;
+        let first = offset / self.block_bytes;
+        // At most 2^32 / 512 blocks and one.
+        let blocks = ((end - 1) / self.block_bytes - first + 1) as u32;
+        Ok((number << BLOCK_BITS | first, blocks))
+    }
+
+    fn file_number(&mut self, file: &str) -> Result<u64, TraceError> {
+        if let Some(&number) = self.files.get(file) {
+            return Ok(number);
+        }
+        let number = self.files.len() as u64;
+        if self.files.len() == FILES_MAX {
+            return Err(self.wrong(format!("more than {FILES_MAX} files or disks")));
+        }
+        self.files.insert(file.to_owned(), number);
+        Ok(number)
+    }
+}
+
+/// The place of `bytes` bytes from a sector of 512 bytes on, or what is wrong with it.
+fn sectors(first: u64, bytes: u64) -> Result<RawPlace, String> {
+    let offset = first.checked_mul(SECTOR_BYTES);
+    let place = offset.map(|offset| RawPlace::Range { offset, bytes });
+    place.ok_or_else(|| format!("its sector {first} is beyond any disk"))
+}
+
+/// The number in `field`, or what is wrong with it.
+fn number(field: Option<&str>, what: &str) -> Result<u64, String> {
+    let text = field.ok_or_else(|| format!("its {what} is missing"))?;
+    text.parse().map_err(|_| format!("its {what} is no number: {:?}", shortened(text)))
+}
+
+/// The begin of a text that is shown in an error.
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// The requests as (milliseconds, first key, blocks, whether it writes).
+    fn read(form: TraceForm, bytes: &[u8]) -> Result<Vec<(u64, u64, u32, bool)>, String> {
+        let mut requests = Vec::new();
+        let mut reader = TraceReader::new(form, 4096);
+        let read = reader.read(bytes, &mut requests).and_then(|()| reader.finish(&mut requests));
+        read.map_err(|error| error.to_string())?;
+        let short = |at: TraceRequest| (at.at_ns / 1_000_000, at.first_key, at.blocks, at.is_write);
+        Ok(requests.into_iter().map(short).collect())
+    }
+
+    fn error(form: TraceForm, text: &str) -> String {
+        read(form, text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn msr_lines_are_split_into_blocks() {
+        let text = "128166372003061629,hm,0,Read,383496192,32768,113736\n\
+                    128166372003061629,hm,1,Write,4095,2,10\r\n\n\
+                    128166372013061629,hm,0,Read,0,1,10";
+        let disk = 1 << BLOCK_BITS;
+        let expected = [(0, 383496192 / 4096, 8, false), (0, disk, 2, true), (1000, 0, 1, false)];
+        assert_eq!(read(TraceForm::Msr, text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn blkparse_counts_queued_requests() {
+        let text = "  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]\n\
+                    \u{20} 8,0    3        2     0.000001829   697  P   R [kjournald]\n\
+                    \u{20} 8,0    3        3     0.000002197   697  Q   W 223488 + 16 [kjournald]\n\
+                    259,10   0        4     1.500000000     0  Q  RA 8 + 8 [a name]\n\
+                    \u{20} 8,0    3        5     1.500000000   697  Q FWS [kjournald]\n\
+                    \u{20} 8,0    3        6     1.500000000   697  Q  DS 0 + 8 [fstrim]\n\
+                    CPU0 (8,0):\n Reads Queued:           0,        0KiB\n";
+        let disk = 1 << BLOCK_BITS;
+        let expected = [(0, 223488 / 8, 2, true), (1499, disk + 1, 1, false)];
+        assert_eq!(read(TraceForm::Blkparse, text.as_bytes()).unwrap(), expected);
+    }
+
+    #[test]
+    fn fio_writes_two_versions() {
+        let third = "fio version 3 iolog\n24 f add\n358 f open\n366 f read 0 4096\n\
+                     9219 f write 28672 4096\n9219 f datasync 0 0\n14517 f close\n";
+        let expected = [(0, 0, 1, false), (8, 7, 1, true)];
+        assert_eq!(read(TraceForm::Iolog, third.as_bytes()).unwrap(), expected);
+        let second = "fio version 2 iolog\n/dev/sdb add\n/dev/sdb open\n/dev/sdb read 0 8192\n\
+                      /dev/sdb wait 5000 0\n/dev/sdb write 4096 4096\n/dev/sdb trim 0 4096\n";
+        let expected = [(0, 0, 2, false), (5, 1, 1, true)];
+        assert_eq!(read(TraceForm::Iolog, second.as_bytes()).unwrap(), expected);
+        assert_eq!(
+            error(TraceForm::Iolog, "fio version 4 iolog\n"),
+            "record 1: it does not begin with \"fio version 2 iolog\" or 3"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let requests: [(u32, u64); 5] = [(1, 7), (1, u64::MAX), (3, 7), (4, 8), (4, 7)];
+        let bytes = encode_oracle_general(&requests, 4096);
+        assert_eq!(bytes.len(), 5 * 24);
+        let next =
+            bytes.chunks(24).map(|record| i64::from_le_bytes(record[16..].try_into().unwrap()));
+        assert_eq!(next.collect::<Vec<_>>(), [3, -1, 5, -1, -1], "numbered from 1");
+        let read = read(TraceForm::OracleGeneral, &bytes).unwrap();
+        let keys = requests.map(|(at_s, key)| (u64::from(at_s - 1) * 1000, key, 1, false));
+        assert_eq!(read, keys);
+    }
+
+    #[test]
+    fn sectors_become_blocks() {
+        let bytes = encode_oracle_general(&[(0, 7), (0, 8)], 1024);
+        assert_eq!(
+            read(TraceForm::OracleSectors, &bytes).unwrap(),
+            [(0, 0, 2, false), (0, 1, 1, false)]
+        );
+        let far = encode_oracle_general(&[(0, 1), (0, 1 << 56)], 512);
+        assert_eq!(
+            read(TraceForm::OracleSectors, &far).unwrap_err(),
+            "record 2: its sector 72057594037927936 is beyond any disk"
+        );
+    }
+
+    #[test]
+    fn an_error_names_its_record() {
+        use TraceForm::{Blkparse, Iolog, Msr, OracleGeneral};
+        let cut = encode_oracle_general(&[(0, 7), (0, 8)], 512);
+        assert_eq!(
+            read(OracleGeneral, &cut[..30]).unwrap_err(),
+            "record 2: it is cut after 6 of 24 bytes"
+        );
+        let line = "1,hm,0,Read,0,512,1\n";
+        let cases = [
+            (
+                Msr,
+                format!("{line}1,hm,0,Read,1152921504606846976,512,1"),
+                "record 2: its offset 1152921504606846976 is beyond any disk",
+            ),
+            (
+                Msr,
+                format!("{line}1,hm,0,Read,18446744073709551615,512,1"),
+                "record 2: its offset 18446744073709551615 is beyond any disk",
+            ),
+            (
+                Msr,
+                format!("{line}1,hm,0,Read,0,4294967297,1"),
+                "record 2: a request of 4294967297 bytes",
+            ),
+            (
+                Msr,
+                format!("{line}0,hm,0,Read,0,512,1"),
+                "record 2: its time is 0.0000001 s before the one above",
+            ),
+            (
+                Msr,
+                format!("{line}2,hm,0,Verify,0,512,1"),
+                "record 2: its type is neither Read nor Write: \"Verify\"",
+            ),
+            (Msr, format!("{line}2,hm,0,Read,0"), "record 2: its size is missing"),
+            (Msr, "x".repeat(9000), "record 1: a line of more than 8192 bytes"),
+            (
+                Blkparse,
+                "8,0 3 3 0.5 697 Q W 223488 + many [x]".to_owned(),
+                "record 1: its number of sectors is no number: \"many\"",
+            ),
+            (
+                Blkparse,
+                "8,0 3 3 soon 697 Q W 8 + 8 [x]".to_owned(),
+                "record 1: its time is no number of seconds: \"soon\"",
+            ),
+            (
+                Iolog,
+                "fio version 3 iolog\n5 f read 0\n".to_owned(),
+                "record 2: its length is missing",
+            ),
+            (
+                Iolog,
+                "fio version 3 iolog\n5 f leap 0 1\n".to_owned(),
+                "record 2: its action is unknown: \"leap\"",
+            ),
+        ];
+        for (form, text, expected) in cases {
+            assert_eq!(error(form, &text), expected);
+        }
+        assert_eq!(read(Msr, b"\xff\xff\n").unwrap_err(), "record 1: it is not text");
+    }
+
+    #[test]
+    fn files_have_numbers_of_their_own() {
+        let lines: String =
+            (0..=FILES_MAX).map(|disk| format!("1,hm,{disk},Read,0,1,1\n")).collect();
+        let text = error(TraceForm::Msr, &lines);
+        assert_eq!(text, format!("record {}: more than {FILES_MAX} files or disks", FILES_MAX + 1));
+        let last = format!("1,hm,0,Read,{},1,1", OFFSET_END - 1);
+        let read = read(TraceForm::Msr, last.as_bytes()).unwrap();
+        assert_eq!(read[0].1, OFFSET_END / 4096 - 1);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_size_give_the_same(
+            sizes in prop::collection::vec(1_usize..70, 1..20),
+            offsets in prop::collection::vec(0_u64..MIB, 1..20),
+        ) {
+            let lines: String = offsets.iter().map(|at| format!("1,hm,0,Read,{at},4096,1\n")).collect();
+            let keys: Vec<(u32, u64)> = offsets.iter().map(|&at| (0, at)).collect();
+            let cases = [
+                (TraceForm::Msr, lines.into_bytes()),
+                (TraceForm::OracleGeneral, encode_oracle_general(&keys, 512)),
+            ];
+            for (form, bytes) in cases {
+                let whole = read(form, &bytes).unwrap();
+                let mut reader = TraceReader::new(form, 4096);
+                let (mut requests, mut rest) = (Vec::new(), &bytes[..]);
+                for size in sizes.iter().cycle() {
+                    let (piece, after) = rest.split_at((*size).min(rest.len()));
+                    reader.read(piece, &mut requests).unwrap();
+                    rest = after;
+                    if rest.is_empty() {
+                        break;
+                    }
+                }
+                prop_assert_eq!(reader.finish(&mut requests).unwrap(), offsets.len() as u64);
+                let firsts: Vec<u64> = requests.iter().map(|at| at.first_key).collect();
+                prop_assert_eq!(firsts, whole.iter().map(|at| at.1).collect::<Vec<_>>());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            for form in [TraceForm::OracleGeneral, TraceForm::OracleSectors, TraceForm::Msr,
+                         TraceForm::Blkparse, TraceForm::Iolog] {
+                let _ = read(form, &bytes);
+                let _ = read(form, &[b"fio version 3 iolog\n", &bytes[..]].concat());
+            }
+        }
+    }
+}
