@@ -230,6 +230,32 @@ fn old_files_that_were_used_after_a_restart_are_not_covered() {
 }
 
 #[test]
+fn units_cover_the_directory_again_and_mount_nothing_else_over_it() {
+    let Some(disk) = Disk::new() else { return };
+    disk.adopt().done();
+    let (point, units) = (disk.tree(), testkit::TempDir::new());
+    let shown = terrace(&format!("ramdisk install {} --dry-run", point.display())).done();
+    let store = disk.store();
+    let words = format!("create {} --persist {}", point.display(), store.display());
+    assert!(shown.contains(&words) && shown.contains("--adopted --size"), "{shown}");
+    assert!(!shown.contains("[Mount]") && !shown.contains("fstab"), "{shown}");
+    let to = units.path().display();
+    terrace(&format!("ramdisk install {} --to {to}", point.display())).done();
+    let made: Vec<String> =
+        names(units.path()).into_iter().filter(|it| it.contains("create")).collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    if support::has_program("systemd-analyze") {
+        let mut verify = std::process::Command::new("systemd-analyze");
+        verify.arg("verify").arg(units.path().join(&made[0]));
+        let ran = run(verify);
+        assert!(ran.code == Some(0) && !ran.err.contains("ramdisk"), "{ran:?}");
+    }
+    terrace(&format!("ramdisk uninstall {} --to {to}", point.display())).done();
+    assert!(names(units.path()).is_empty());
+    terrace(&format!("ramdisk release {}", point.display())).done();
+}
+
+#[test]
 fn what_cannot_be_adopted_is_refused() {
     if let Some(other) = as_ordinary_user("ramdisk adopt /usr/share --size 1g --persist /tmp/x") {
         run(other).refused(3, "only root");

@@ -434,6 +434,53 @@ fn verify(units: &Path) {
     fs::remove_file(units.join("a-database.service")).unwrap();
 }
 
+/// What `ramdisk list` knows of a mount point.
+fn listed(point: &Path) -> Option<serde_json::Value> {
+    let ran = terrace("ramdisk list --json");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let all = json["result"]["ramdisks"].as_array().unwrap();
+    let point = point.to_str().unwrap();
+    all.iter().find(|one| one["ramdisk"]["mount_point"] == *point).cloned()
+}
+
+#[test]
+fn what_another_program_mounted_is_known_by_its_name_while_it_is_kept_and_mounted() {
+    let Some(ram) = ram_disk(16 << 20) else { return };
+    let point = ram.path().to_owned();
+    let name = Path::new(point.file_name().unwrap());
+    let disk = TempDir::new();
+    let store = disk.join("store");
+    assert_eq!(listed(&point), None);
+    support::run(command(&format!("ramdisk keep {}", name.display())))
+        .refused(2, "find a RAM disk");
+    assert_eq!(
+        Kept::start(keep_every("7s", &point, &store, "--keep 5")).terminated().code,
+        Some(0)
+    );
+    let known = listed(&point).unwrap();
+    assert_eq!(
+        (known["state"].as_str(), known["ramdisk"]["options"]["size"].as_u64()),
+        (Some("mounted"), Some(16 << 20)),
+        "{known}"
+    );
+    // Nothing of it is typed again.
+    fs::write(point.join("file"), "more").unwrap();
+    let again = Kept::begin(command(&format!("ramdisk keep {}", name.display())));
+    let ready = again.await_message("READY=1");
+    assert!(ready.contains("generation 2") && ready.contains("every 7"), "{ready}");
+    assert_eq!(again.terminated().code, Some(0));
+    let units = terrace(&format!("ramdisk install {} --dry-run", name.display())).done();
+    let words = format!("--persist {} --keep 5 --restore --every 7s", store.display());
+    assert!(units.contains(&words) && units.contains("size=16384k"), "{units}");
+    let to = disk.join("units");
+    for change in ["install", "uninstall"] {
+        terrace(&format!("ramdisk {change} {} --to {}", name.display(), to.display())).done();
+    }
+    terrace(&format!("ramdisk status {}", name.display())).done();
+    drop(ram);
+    assert_eq!(listed(&point), None, "it is forgotten when it is gone");
+}
+
 #[test]
 fn what_is_no_ram_disk_gets_no_units() {
     let disk = TempDir::new();

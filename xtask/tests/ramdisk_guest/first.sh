@@ -11,6 +11,18 @@ done
 echo first.slept $(cat /run/slept)
 terrace ramdisk extract 3 note back --persist /store/ram >/dev/null
 echo first.note "$(cat back/note)"
+# A directory on the disk moves onto a RAM disk, and is kept by its name.
+mkdir /store/moved
+echo old >/store/moved/file
+terrace ramdisk adopt /store/moved --size 64m --persist /store/moved-store >/dev/null
+terrace ramdisk install moved >/dev/null
+mkdir -p /store/units/local-fs.target.wants
+units=/etc/systemd/system
+cp -a $units/terrace-ramdisk-store-moved* /store/units
+cp -a $units/local-fs.target.wants/terrace-ramdisk-store-moved* /store/units/local-fs.target.wants
+systemctl start terrace-ramdisk-store-moved
+echo new >/store/moved/file
+echo first.known $(terrace ramdisk list | grep -c 'last saved')
 mkdir -p /ram/tree
 head -c "${MIB}M" /dev/urandom >/ram/tree/large
 for at in $(seq 200); do echo "content $at" >/ram/tree/small$at; done

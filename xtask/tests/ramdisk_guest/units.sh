@@ -31,6 +31,8 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/true
 UNIT
+# Those of the adopted directory, which the first boot made.
+if [ -d /store/units ]; then cp -a /store/units/. .; fi
 for unit in user strict; do
     ln -s ../$unit.service multi-user.target.wants/
 done

@@ -156,6 +156,7 @@ pub fn create(
             mount: RecordedMount::of(root, &top)?,
             is_mounted: false,
             made_directory: !point.is_there(),
+            mounted_elsewhere: false,
             options,
             persist,
             adopted: request.adopted,

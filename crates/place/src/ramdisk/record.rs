@@ -1,5 +1,6 @@
-//! The RAM disks that were made here: a small JSON file for each in `/run/terrace/ramdisk/`, which
-//! only root reads and which is gone after a restart of the machine, as the RAM disks are.
+//! The RAM disks that are known here: a small JSON file for each in `/run/terrace/ramdisk/`, which
+//! only root reads and which is gone after a restart of the machine, as the RAM disks are. Of those
+//! that `create` made:
 //!
 //! 1. The file is written before the mount gets its place in the tree, and says so.
 //! 2. The mount gets its place by one call.
@@ -37,7 +38,7 @@ const LOCK: &str = "lock";
 const SUFFIX: &str = ".json";
 const READ: &str = "read what is known of the RAM disk from";
 
-/// A RAM disk that was made by `create`.
+/// A RAM disk that was made by `create`, or that another program mounted and `keep` keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RamdiskRecord {
     /// The version of this form.
@@ -53,6 +54,9 @@ pub struct RamdiskRecord {
     pub is_mounted: bool,
     /// Whether the directory below the mount was made for it: `remove` removes it.
     pub made_directory: bool,
+    /// Whether another program mounted it, and `keep` found it there.
+    #[serde(default)]
+    pub mounted_elsewhere: bool,
     /// What it was made with.
     pub options: RamdiskOptions,
     /// Where it is saved to, if anywhere.
@@ -341,11 +345,16 @@ impl RamdiskRecords {
     }
 
     /// Completes or removes the files of mounts that were being made when their maker was killed,
-    /// and what a killed release left.
+    /// and what a killed release left. What another program mounted is forgotten when it is gone.
     fn put_right(&self) -> Result<()> {
         for record in self.all()?.into_iter().filter(|record| record.release.is_some()) {
             // Another RAM disk's trouble is no reason to refuse this command: `release` says it.
             let _ = super::release::put_right(self, &self.root, &record);
+        }
+        for record in self.all()?.into_iter().filter(|record| record.mounted_elsewhere) {
+            if record.state(&self.root).0 != RamdiskState::Mounted {
+                self.remove(&record)?;
+            }
         }
         for record in self.all()?.into_iter().filter(|record| !record.is_mounted) {
             if record.state(&self.root).0 == RamdiskState::Mounted {
@@ -408,6 +417,7 @@ mod tests {
             mount: RecordedMount { id: 7, is_unique: true, namespace: 4, top },
             is_mounted: true,
             made_directory: false,
+            mounted_elsewhere: false,
             options: RamdiskOptions {
                 size: Bytes(1 << 20),
                 huge: Some(HugePolicy::WithinSize),

@@ -217,6 +217,18 @@ pub struct ScheduleArgs {
     pub keep: u16,
 }
 
+// How often a RAM disk is saved that may be known already.
+#[derive(Clone, Debug, Args)]
+pub struct KnownScheduleArgs {
+    /// How long after the begin of a save the next one begins; by default as it was made, else 5m
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_hyphen_values = true)]
+    pub every: Option<Duration>,
+
+    /// How many generations to keep; by default as it was made, else 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: Option<u16>,
+}
+
 // Commands around each save.
 #[derive(Clone, Debug, Args)]
 pub struct FreezeArgs {
@@ -245,19 +257,20 @@ impl FreezeArgs {
 /// was unmounted or replaced is not saved over the one that was kept.
 #[derive(Clone, Debug, Args)]
 pub struct KeepArgs {
-    /// The RAM disk, or a directory on one
-    #[arg(value_name = "DIR")]
+    /// A RAM disk that is known: its mount point, or the last component of that; with --persist any
+    /// directory
+    #[arg(value_name = "NAME")]
     pub source: PathBuf,
 
-    /// The directory of the store; made if it does not exist
+    /// The directory of the store, made if it does not exist; by default that of the RAM disk
     #[arg(long, value_name = "STORE")]
-    pub persist: PathBuf,
+    pub persist: Option<PathBuf>,
 
     /// How often it is saved, and how much stays.
     #[command(flatten)]
-    pub schedule: ScheduleArgs,
+    pub schedule: KnownScheduleArgs,
 
-    /// First restore the newest generation, if DIR is empty and another directory than the one that
+    /// First restore the newest generation, if it is empty and another directory than the one that
     /// was saved or restored last
     #[arg(long)]
     pub restore: bool,
@@ -274,17 +287,18 @@ pub struct KeepArgs {
 /// before the machine sleeps. A unit that this command did not make is never replaced.
 #[derive(Clone, Debug, Args)]
 pub struct InstallArgs {
-    /// Where the RAM disk, a tmpfs, is mounted now
-    #[arg(value_name = "MOUNT")]
+    /// A RAM disk that is known: its mount point, or the last component of that; with --persist any
+    /// place where a tmpfs is mounted now
+    #[arg(value_name = "NAME")]
     pub mount: PathBuf,
 
-    /// The directory of the store, on a disk of this machine
+    /// The directory of the store, on a disk of this machine; by default that of the RAM disk
     #[arg(long, value_name = "STORE")]
-    pub persist: PathBuf,
+    pub persist: Option<PathBuf>,
 
     /// How often it is saved, and how much stays.
     #[command(flatten)]
-    pub schedule: ScheduleArgs,
+    pub schedule: KnownScheduleArgs,
 
     /// A unit that is not to start unless the RAM disk is restored; may be given several times
     #[arg(long, value_name = "UNIT", value_parser = value::unit)]
@@ -308,8 +322,8 @@ pub struct InstallArgs {
 /// The RAM disk stays mounted. Its store stays too.
 #[derive(Clone, Debug, Args)]
 pub struct UninstallArgs {
-    /// Where the RAM disk is mounted
-    #[arg(value_name = "MOUNT")]
+    /// Its mount point, or, if it is known, the last component of that
+    #[arg(value_name = "NAME")]
     pub mount: PathBuf,
 
     /// Only say what would be removed

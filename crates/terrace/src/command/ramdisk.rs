@@ -3,6 +3,7 @@
 
 mod install;
 mod keep;
+mod known;
 mod units;
 
 use super::deliver::Delivery;

@@ -4,6 +4,7 @@
 //! A unit that this program did not make is neither replaced nor removed; all are looked at before
 //! the first one is written. Nothing is started: `install` says how.
 
+use super::known::{self, Known};
 use super::units::{self, MARK, Unit, UnitPlan};
 use crate::args::ramdisk::{InstallArgs, UninstallArgs};
 use crate::error::{Error, Result};
@@ -14,6 +15,7 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use sys::directory::Directory;
 use sys::file::{self, Durability, FileMode};
 
@@ -35,9 +37,11 @@ const KEPT_OPTIONS: &[&str] =
 /// `Usage` for what is no RAM disk, `Impossible` for a unit of someone else.
 pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
     let root = Root::system();
-    let point = real(&args.mount)?;
+    let Known { point, persist, ramdisk } =
+        known::find(&root, &args.mount, args.persist.as_deref(), &args.schedule)?;
+    let point = real(&point)?;
     let store =
-        std::path::absolute(&args.persist).map_err(|error| refused(&args.persist, &error))?;
+        std::path::absolute(&persist.store).map_err(|error| refused(&persist.store, &error))?;
     if store.starts_with(&point) {
         return Err(Error::usage("the store is on the RAM disk, and would be lost with it"));
     }
@@ -56,24 +60,33 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
         options: &options,
         is_in_fstab: is_in_fstab(&root.read("/etc/fstab").unwrap_or_default(), &point),
         store: &store,
-        every: args.schedule.every,
-        keep: args.schedule.keep,
+        every: Duration::from_secs(persist.every_seconds),
+        keep: persist.keep,
+        adopted: ramdisk.filter(|ramdisk| ramdisk.adopted).map(|ramdisk| ramdisk.options),
         freeze: freeze.as_ref().map(|both| (both.freeze.as_str(), both.thaw.as_str())),
         users: &args.before,
     };
     let units = units::units(&plan);
     let place = args.to.clone().unwrap_or_else(|| PathBuf::from(UNITS));
     if args.dry_run {
-        return Ok(output::show(&shown(&place, &units, &units::fstab_line(&plan))));
+        let fstab = plan.adopted.is_none().then(|| units::fstab_line(&plan));
+        return Ok(output::show(&shown(&place, &units, fstab.as_deref())));
     }
     let directory = Directory::create(&place, 0o755)?;
-    for unit in &units {
-        refuse_of_others(&directory, &unit.name)?;
+    let names = units::names(&point);
+    for name in &names {
+        refuse_of_others(&directory, name)?;
     }
     for unit in &units {
         write(&directory, unit)?;
     }
-    let service = &units::names(&point)[1];
+    // What mounted it before, if that is another unit now.
+    for name in names.iter().filter(|name| units.iter().all(|unit| unit.name != **name)) {
+        if is_there(&directory, name)? {
+            directory.remove(OsStr::new(name))?;
+        }
+    }
+    let service = &names[1];
     Ok(output::show(&format!(
         "{} is mounted, restored and kept by {service} from the next boot on.\n{}",
         point.display(),
@@ -88,7 +101,10 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
 pub(super) fn uninstall(args: &UninstallArgs) -> Result<Exit> {
     // What is unmounted by now, and whose directory is gone, has units all the same.
     let whole = || std::path::absolute(&args.mount).map_err(|error| refused(&args.mount, &error));
-    let point = real(&args.mount).or_else(|_| whole())?;
+    let point = match known::point(&Root::system(), &args.mount) {
+        Some(point) => point,
+        None => real(&args.mount).or_else(|_| whole())?,
+    };
     let place = args.to.clone().unwrap_or_else(|| PathBuf::from(UNITS));
     let directory = Directory::open(&place)?;
     let mut there = Vec::new();
@@ -149,7 +165,7 @@ fn is_in_fstab(text: &str, point: &Path) -> bool {
     points.any(|field| Path::new(&field.replace("\\040", " ")) == point)
 }
 
-fn shown(place: &Path, units: &[Unit], fstab: &str) -> String {
+fn shown(place: &Path, units: &[Unit], fstab: Option<&str>) -> String {
     let mut text = String::new();
     for unit in units {
         text.push_str(&format!("# {}\n{}\n", place.join(&unit.name).display(), unit.text));
@@ -158,7 +174,11 @@ fn shown(place: &Path, units: &[Unit], fstab: &str) -> String {
     {
         text.push_str(&format!("# {} -> ../{name}\n", place.join(at).join(name).display()));
     }
-    text.push_str(&format!("\n# In place of the first unit, a line of /etc/fstab:\n# {fstab}\n"));
+    if let Some(fstab) = fstab {
+        text.push_str(&format!(
+            "\n# In place of the first unit, a line of /etc/fstab:\n# {fstab}\n"
+        ));
+    }
     text
 }
 

@@ -4,6 +4,7 @@
 //! service that goes on loses less than one that ends. It ends by itself only when the directory is
 //! another one. A save that was due while the machine slept is not made up for.
 
+use super::known::{self, Known};
 use crate::args::ramdisk::KeepArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -42,7 +43,8 @@ enum Saved {
 /// The service while it runs.
 struct Keeping<'a> {
     root: &'a Root,
-    args: &'a KeepArgs,
+    source: &'a Path,
+    freezes: bool,
     keeper: Keeper,
     service: Service,
     /// What was last said of a save that failed; not said again.
@@ -55,27 +57,35 @@ struct Keeping<'a> {
 /// What was refused before it was ready.
 pub fn keep(args: &KeepArgs) -> Result<Exit> {
     let root = Root::system();
+    let Known { point: source, persist, .. } =
+        known::find(&root, &args.source, args.persist.as_deref(), &args.schedule)?;
     let request = SaveRequest {
-        source: args.source.clone(),
-        store: args.persist.clone(),
-        keep: args.schedule.keep.into(),
+        source: source.clone(),
+        store: persist.store.clone(),
+        keep: persist.keep.into(),
         force: false,
         freeze: args.freeze.commands(),
         wait: true,
     };
     let mut keeper = Keeper::start(&root, request)?;
-    let (service, fault) = Service::start(COMMAND, words_of(&args.source));
+    let (service, fault) = Service::start(COMMAND, words_of(&source));
     if let Some(error) = fault {
         output::announce(COMMAND, &format!("it has no status socket: {}", error.text));
     }
-    if args.restore && keeper.is_to_be_restored(&root)? && !restore(args, &root)? {
+    if args.restore && keeper.is_to_be_restored(&root)? && !restore(&root, &source, &persist.store)?
+    {
         return Err(Error::new(Exit::Partial, "interrupted: nothing was restored"));
     }
     keeper.look_again(&root)?;
-    let mut keeping = Keeping { root: &root, args, keeper, service, complaint: None };
+    let every = Duration::from_secs(persist.every_seconds).min(LONGEST_INTERVAL);
+    if let Err(error) = place::ramdisk::note_kept(&root, &source, persist) {
+        output::announce(COMMAND, &format!("`ramdisk list` does not know it: {error}"));
+    }
+    let freezes = args.freeze.freeze_cmd.is_some();
+    let mut keeping =
+        Keeping { root: &root, source: &source, freezes, keeper, service, complaint: None };
     let mut begun = Instant::now();
     let first = keeping.first_save()?;
-    let every = args.schedule.every.min(LONGEST_INTERVAL);
     let text = format!("{first}; saves every {}", long_time(every.as_nanos() as u64));
     output::announce(COMMAND, &text);
     keeping.service.ready(&text);
@@ -91,10 +101,10 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
 }
 
 /// Restores the newest generation; whether that was not interrupted.
-fn restore(args: &KeepArgs, root: &Root) -> Result<bool> {
+fn restore(root: &Root, source: &Path, store: &Path) -> Result<bool> {
     let request = RamdiskRestore {
-        store: args.persist.clone(),
-        target: args.source.clone(),
+        store: store.to_owned(),
+        target: source.to_owned(),
         generation: None,
         below: None,
         is_attached: true,
@@ -104,7 +114,7 @@ fn restore(args: &KeepArgs, root: &Root) -> Result<bool> {
     })?;
     let (generation, entries) = (restored.generation, count(restored.entries));
     if restored.is_complete {
-        let source = words_of(&args.source);
+        let source = words_of(source);
         let text = format!("generation {generation} is restored to {source}: {entries} entries");
         output::announce(COMMAND, &text);
     }
@@ -119,7 +129,7 @@ fn restore(args: &KeepArgs, root: &Root) -> Result<bool> {
 impl Keeping<'_> {
     /// Saves before users are let in; what it is then, in words.
     fn first_save(&mut self) -> Result<String> {
-        let source = words_of(&self.args.source);
+        let source = words_of(self.source);
         match self.attempt(true) {
             Ok(report) => {
                 self.judge(&report);
@@ -176,8 +186,7 @@ impl Keeping<'_> {
     /// What is not saved is lost by a crash: short memory is no reason to stop, and a save takes
     /// next to none.
     fn attempt(&mut self, in_background: bool) -> place::Result<SaveReport> {
-        let is_frozen = self.args.freeze.freeze_cmd.is_some();
-        let mut allowance = (in_background && !is_frozen)
+        let mut allowance = (in_background && !self.freezes)
             .then(|| Allowance::start(self.root, Limits::usual(self.root)).ok())
             .flatten();
         self.keeper.save(self.root, &mut |_| {

@@ -7,7 +7,11 @@
 //! An arrow is an order: to the right at a start, to the left at the end. So all ordinary services
 //! start after the restore, and have ended before the last save, which ends before the store's disk
 //! is unmounted.
+//!
+//! A RAM disk that covers a directory has no unit of a mount: `create --adopted` covers it, and
+//! leaves the directory as it is if that has changed after the last save.
 
+use place::ramdisk::record::RamdiskOptions;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +41,8 @@ pub(super) struct UnitPlan<'a> {
     pub(super) freeze: Option<(&'a str, &'a str)>,
     /// Units that do not start without the RAM disk.
     pub(super) users: &'a [String],
+    /// If it covers a directory that was moved onto it: what it is made with.
+    pub(super) adopted: Option<RamdiskOptions>,
 }
 
 /// A unit, and the directories in which a link to it makes another unit pull it in.
@@ -47,26 +53,35 @@ pub(super) struct Unit {
     pub(super) wanted_in: Vec<String>,
 }
 
-/// The names of the units of a RAM disk: the mount, the service, and the save before sleep.
-pub(super) fn names(point: &Path) -> [String; 3] {
+/// The names of the units of a RAM disk: the mount, the service, the save before sleep, and what
+/// covers a directory in place of the mount.
+pub(super) fn names(point: &Path) -> [String; 4] {
     let escaped = unit_path(point);
     [
         format!("{escaped}.mount"),
         format!("terrace-ramdisk-{escaped}.service"),
         format!("terrace-ramdisk-{escaped}-sleep.service"),
+        format!("terrace-ramdisk-{escaped}-create.service"),
     ]
 }
 
 /// The units.
 pub(super) fn units(plan: &UnitPlan<'_>) -> Vec<Unit> {
-    let [mount, service, sleep] = names(plan.point);
+    let [mount, service, sleep, create] = names(plan.point);
     let mut units = Vec::new();
-    if !plan.is_in_fstab {
-        units.push(Unit { text: mount_text(plan), name: mount.clone(), wanted_in: Vec::new() });
-    }
+    let mounts = if let Some(options) = &plan.adopted {
+        let text = create_text(plan, options);
+        units.push(Unit { text, name: create.clone(), wanted_in: Vec::new() });
+        format!("Requires={create}\nAfter={create} {mount}")
+    } else {
+        if !plan.is_in_fstab {
+            units.push(Unit { text: mount_text(plan), name: mount.clone(), wanted_in: Vec::new() });
+        }
+        format!("BindsTo={mount}\nAfter={mount}")
+    };
     let users = plan.users.iter().map(|user| format!("{user}.requires"));
     units.push(Unit {
-        text: service_text(plan, &mount),
+        text: service_text(plan, &mounts),
         name: service.clone(),
         wanted_in: std::iter::once("local-fs.target.wants".to_owned()).chain(users).collect(),
     });
@@ -109,7 +124,45 @@ Options={}
     )
 }
 
-fn service_text(plan: &UnitPlan<'_>, mount: &str) -> String {
+/// Covers the directory once, unless it is covered: its service may be started again.
+fn create_text(plan: &UnitPlan<'_>, options: &RamdiskOptions) -> String {
+    let (size, every) = (options.size.0.to_string(), format!("{}s", plan.every.as_secs()));
+    let mut words = vec!["create", "--adopted", "--size", &size, "--every", &every];
+    if let Some(huge) = options.huge {
+        words.extend(["--huge", huge.word()]);
+    }
+    if options.noswap {
+        words.push("--noswap");
+    }
+    let plan = UnitPlan { freeze: None, ..plan.clone() };
+    let (point, store) = (plan.point.display().to_string(), plan.store.display().to_string());
+    let above = plan.point.parent().unwrap_or(plan.point).display().to_string();
+    format!(
+        "{MARK}
+[Unit]
+Description=RAM disk {}, over its directory
+DefaultDependencies=no
+RequiresMountsFor={} {}
+After=local-fs-pre.target systemd-remount-fs.service
+Before=local-fs.target shutdown.target
+Conflicts=shutdown.target
+ConditionPathIsMountPoint=!{}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={}
+TimeoutStartSec=infinity
+",
+        literal(&point),
+        word(&store),
+        word(&above),
+        literal(&point),
+        command(&plan, &words),
+    )
+}
+
+fn service_text(plan: &UnitPlan<'_>, mounts: &str) -> String {
     let before: String = plan.users.iter().map(|user| format!(" {}", literal(user))).collect();
     let every = format!("{}s", plan.every.as_secs());
     let words = ["keep", "--restore", "--every", &every];
@@ -119,9 +172,9 @@ fn service_text(plan: &UnitPlan<'_>, mount: &str) -> String {
 [Unit]
 Description=RAM disk {}, kept in {}
 DefaultDependencies=no
-BindsTo={mount}
+{mounts}
 RequiresMountsFor={}
-After={mount} local-fs-pre.target systemd-remount-fs.service
+After=local-fs-pre.target systemd-remount-fs.service
 Before=local-fs.target{before} shutdown.target
 Conflicts=shutdown.target
 
@@ -270,6 +323,7 @@ mod tests {
             keep: 3,
             freeze: None,
             users: &[],
+            adopted: None,
         };
         assert_eq!(fstab_line(&plan), "tmpfs /ram/a\\040b tmpfs size=1g,mode=755 0 0");
     }
