@@ -307,6 +307,19 @@ fn users_are_thawed_also_when_the_service_is_killed() {
 }
 
 #[test]
+fn users_are_thawed_also_when_the_service_is_asked_to_end_meanwhile() {
+    let disk = TempDir::new();
+    let (kept, [store, log]) = started(&disk, "sleep 1");
+    let ran = kept.terminated();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    // The save that was under way, and the last one or none.
+    let text = fs::read_to_string(&log).unwrap();
+    let pairs = text.lines().count() / 2;
+    assert_eq!(text, "freeze\nthaw\n".repeat(pairs));
+    assert!((1..=2).contains(&pairs) && generations(&store) == [1], "{text}");
+}
+
+#[test]
 fn a_second_signal_ends_it_without_a_last_save_and_its_users_are_thawed() {
     let disk = TempDir::new();
     let (kept, [_, log]) = started(&disk, "sleep 2");
@@ -385,6 +398,7 @@ fn units_are_written_that_systemd_accepts_and_no_other_unit_is_touched() {
     let dry = install(ram.path(), &units, &[&more[..], &["--dry-run"]].concat()).done();
     assert!(!units.exists(), "a dry run writes nothing");
     assert!(dry.contains("\n# tmpfs /") && dry.contains("tmpfs size=8192k"), "{dry}");
+    assert!(dry.contains("\nExecStopPost=-timeout 60 sh -c \"true\"\n"), "{dry}");
     install(ram.path(), &units, &more).done();
     let all = names(&units);
     let ends =
@@ -403,7 +417,8 @@ fn units_are_written_that_systemd_accepts_and_no_other_unit_is_touched() {
     install(ram.path(), &units, &["--every", "7s"]).done();
     let is_service = |name: &&String| name.starts_with("terrace-") && !name.contains("-sleep");
     let service = units.join(all.iter().find(is_service).unwrap());
-    assert!(fs::read_to_string(&service).unwrap().contains("--every 7s"));
+    let text = fs::read_to_string(&service).unwrap();
+    assert!(text.contains("--every 7s") && !text.contains("ExecStopPost"), "{text}");
     // One of another maker stops everything before anything is written.
     fs::write(&service, "[Unit]\n").unwrap();
     install(ram.path(), &units, &["--every", "9s"]).refused(3, "was not made by this program");

@@ -20,6 +20,9 @@ use std::time::Duration;
 pub(super) const MARK: &str =
     "# Made by `terrace ramdisk install`; `terrace ramdisk uninstall` removes it.";
 
+/// How long a thaw may take after the end of the service, as during it.
+const THAW_SECONDS: u64 = 60;
+
 /// What the units are made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UnitPlan<'a> {
@@ -164,6 +167,10 @@ TimeoutStartSec=infinity
 
 fn service_text(plan: &UnitPlan<'_>, mounts: &str) -> String {
     let before: String = plan.users.iter().map(|user| format!(" {}", literal(user))).collect();
+    let thaw = plan.freeze.map_or_else(String::new, |(_, thaw)| {
+        let why = "# Where the shell was killed too, as by `systemctl kill`.";
+        format!("{why}\nExecStopPost=-timeout {THAW_SECONDS} sh -c {}\n", word(thaw))
+    });
     let every = format!("{}s", plan.every.as_secs());
     let words = ["keep", "--restore", "--every", &every];
     let (point, store) = (plan.point.display().to_string(), plan.store.display().to_string());
@@ -186,7 +193,7 @@ TimeoutStartSec=infinity
 TimeoutStopSec=infinity
 # The shell that thaws outlives a kill.
 KillMode=process
-Restart=on-failure
+{thaw}Restart=on-failure
 RestartSec=30
 RestartPreventExitStatus=2 3
 
