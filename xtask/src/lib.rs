@@ -11,6 +11,7 @@ mod attack;
 mod bench;
 mod bpf;
 pub mod copy_cuts;
+pub mod database_cuts;
 mod error;
 mod process;
 mod rust;

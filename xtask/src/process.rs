@@ -182,6 +182,11 @@ impl Running {
         Ok(Self { child: command.stdin(Stdio::null()).spawn()?, started })
     }
 
+    /// A child that was started with pipes.
+    pub(crate) fn of(child: Child) -> Self {
+        Self { child, started: Instant::now() }
+    }
+
     /// Starts it with no output either.
     pub(crate) fn silent(mut command: Command) -> io::Result<Self> {
         command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -38,6 +38,7 @@ const NEEDS: &[Need] = &[
     need("node", "nodejs", "drives the browser, checks the pages' types"),
     need("npm", "npm", "the driver and the type checker"),
     need("qemu-system-x86_64", "qemu-system-x86", "a machine of its own"),
+    need("sqlite3", "sqlite3", "a database on a RAM disk"),
     need("strace", "strace", "errors at each write of a file"),
 ];
 

@@ -8,9 +8,11 @@
 //! - `restore`: 100,000 files brought back, the disk mounted anew.
 //! - `large`: 1 GiB in large files, saved and restored, beside the rates of `measure seqio`.
 //! - `writer`, `beside`: what a save costs a program that writes to the RAM disk, and workers.
+//! - `databases`: SQLite and PostgreSQL saved under load, after power cuts of the disk.
 //! - `keep`: what the service costs with 100,000 files.
 
 mod beside;
+mod databases;
 mod keep;
 mod large;
 mod scripts;
@@ -41,6 +43,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("writer", writer::measure),
     ("beside", beside::measure),
     ("keep", keep::measure),
+    ("databases", databases::measure),
 ];
 
 const DIRECTORIES: usize = 1000;
