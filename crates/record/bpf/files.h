@@ -7,6 +7,7 @@
 #define FILES_H
 
 #include "block.h"
+#include "returns.h"
 
 enum { NAMES = 7, NAME_BYTES = 48 };
 enum { FILE_TYPE = 0170000, BLOCK_DEVICE = 0060000 };
@@ -66,7 +67,7 @@ INLINE void read_names(struct inode *inode, struct file_value *value)
 	}
 }
 
-INLINE struct file_value *file_of(struct inode *inode, u32 process)
+OWN_FRAME struct file_value *file_of(struct inode *inode, u32 process)
 {
 	struct file_key key = {
 		.device = inode->i_sb->s_dev,
@@ -86,54 +87,6 @@ INLINE struct file_value *file_of(struct inode *inode, u32 process)
 	return map_lookup(&files, &key);
 }
 
-/*
- * Which pages were evicted, to know them when they come again: a mark for each 16th page of a
- * file, which stands for 16. Which ones these are depends on the file alone and not on the folio,
- * as what is evicted in a large folio comes back in small ones. A file begins with any of its 16
- * pages, so that small files count as often as they should.
- *
- * A mark is in a slot that its page shares with others. A later page takes the slot, so some are
- * forgotten; a mark of 32 bits is not mistaken for another.
- */
-enum { EVICTED = 1 << 20, MARK_STEP = 16, MARKED_MOST = 32 };
-struct {
-	MAP_NUMBER(type, MAP_ARRAY);
-	MAP_NUMBER(max_entries, EVICTED);
-	MAP_TYPE(key, u32);
-	MAP_TYPE(value, u32);
-} evicted SECTION(".maps");
-
-INLINE u64 mix(u64 number)
-{
-	number = (number ^ number >> 32) * 0xd6e8feb86659fd93ull;
-	return (number ^ number >> 29) * 0xd6e8feb86659fd93ull;
-}
-
-/* Marks pages of a folio as evicted, or takes the marks away; how many pages had one, estimated. */
-INLINE u64 mark_pages(struct inode *inode, u64 index, u64 bytes, bool is_evicted)
-{
-	u64 file = mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40), had = 0;
-	/* Of the pages from `index` on the first one whose number, moved by the file's, is one of 16. */
-	u64 before = (index + file) & (MARK_STEP - 1);
-	u64 first = (MARK_STEP - before) & (MARK_STEP - 1), pages = bytes >> page_shift;
-	for (u32 number = 0; number < MARKED_MOST && first + number * MARK_STEP < pages; number++) {
-		u64 hash = mix(file + index + first + number * MARK_STEP);
-		u32 slot = hash & (EVICTED - 1), mark = hash >> 32 | 1;
-		u32 *known = map_lookup(&evicted, &slot);
-		if (!known)
-			continue;
-		if (is_evicted) {
-			*known = mark;
-			continue;
-		}
-		/* 1 if it is the mark, without a branch: the verifier would follow each of them. */
-		u64 is_known = ((u64)(*known ^ mark) - 1) >> 63;
-		*known &= is_known - 1;
-		had += is_known;
-	}
-	return FORGET(had, file) * MARK_STEP;
-}
-
 SECTION("tp_btf/mm_filemap_add_to_page_cache")
 int page_added(u64 *context)
 {
@@ -141,10 +94,10 @@ int page_added(u64 *context)
 	struct inode *inode = folio->mapping->host;
 	struct task_struct *task = current_task();
 	struct thread *thread = thread_of(task);
+	u64 bytes = bytes_of(folio);
+	u64 back = come_back(PAGES_OF_FILES, file_hash(inode), folio->index, bytes, !!thread);
 	if (!thread)
 		return 0;
-	u64 bytes = bytes_of(folio);
-	u64 back = mark_pages(inode, folio->index, bytes, 0) << page_shift;
 	thread->kept[CACHE_ADDED] += bytes;
 	thread->kept[REFAULTED] += back;
 	struct file_value *file = file_of(inode, task->tgid);
@@ -168,7 +121,7 @@ int page_deleted(u64 *context)
 	if (!(task->flags & PF_MEMALLOC))
 		return 0;
 	u64 bytes = bytes_of(folio);
-	mark_pages(inode, folio->index, bytes, 1);
+	leave_memory(PAGES_OF_FILES, file_hash(inode), folio->index, bytes);
 	struct file_value *file = everyone ? file_of(inode, 0) : 0;
 	if (file)
 		ADD(file->evicted, bytes);
@@ -203,18 +156,28 @@ int page_dirtied(u64 *context)
 	return 0;
 }
 
-/* A read whose pages belong to no file: they come back from swap. */
+/* A request whose pages belong to no file: they leave for swap, or come back from it. */
 SECTION("tp_btf/block_bio_queue")
-int read_queued(u64 *context)
+int swap_queued(u64 *context)
 {
 	struct bio *bio = (void *)context[0];
-	struct thread *thread = current_thread();
-	if (!thread || bio->bi_opf & OPERATION || !bio->bi_iter.bi_size)
+	u32 operation = bio->bi_opf & OPERATION, bytes = bio->bi_iter.bi_size;
+	if (operation > WRITE || !bytes)
 		return 0;
 	u64 vector = (u64)READ_FIELD(bio, bio, bi_io_vec);
 	u64 flags = read_pointer((u64)READ_FIELD(bio_vec, vector, bv_page));
-	if (flags >> ENUM_VALUE(pageflags, PG_swapbacked) & 1)
-		thread->kept[SWAPPED_IN] += bio->bi_iter.bi_size;
+	if (!(flags >> ENUM_VALUE(pageflags, PG_swapbacked) & 1))
+		return 0;
+	u64 device = mix(READ_FIELD(block_device, bio->bi_bdev, bd_dev));
+	u64 slot = bio->bi_iter.bi_sector >> (page_shift - SECTOR_SHIFT);
+	if (operation == WRITE) {
+		leave_memory(PAGES_OF_SWAP, device, slot, bytes);
+		return 0;
+	}
+	struct thread *thread = current_thread();
+	come_back(PAGES_OF_SWAP, device, slot, bytes, !!thread);
+	if (thread)
+		thread->kept[SWAPPED_IN] += bytes;
 	return 0;
 }
 

@@ -16,6 +16,8 @@ typedef _Bool bool;
 
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
+/* A function with a frame of its own: all frames of a chain of calls share 512 bytes. */
+#define OWN_FRAME static __attribute__((noinline))
 #define MAP_NUMBER(name, number) int (*name)[number]
 #define MAP_TYPE(name, type) __typeof__(type) *name
 

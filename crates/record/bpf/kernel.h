@@ -107,8 +107,13 @@ KERNEL_STRUCT folio___old { u8 _folio_order; };
 KERNEL_STRUCT page { unsigned long compound_head; };
 enum pageflags { PG_head = 0xff, PG_swapbacked = 0xfe };
 KERNEL_STRUCT bio_vec { struct page *bv_page; };
-KERNEL_STRUCT bvec_iter { u32 bi_size; };
+KERNEL_STRUCT bvec_iter {
+	u64 bi_sector;
+	u32 bi_size;
+};
+KERNEL_STRUCT block_device { u32 bd_dev; };
 KERNEL_STRUCT bio {
+	struct block_device *bi_bdev;
 	u32 bi_opf;
 	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;

@@ -16,6 +16,7 @@ mod faults;
 mod in_kernel;
 mod reclaim;
 mod reducer;
+mod returns;
 mod ring;
 mod scan;
 mod sources;
@@ -35,6 +36,7 @@ use in_kernel::InKernel;
 use model::recording::{SourceState, Span, Who};
 use reclaim::ReclaimSeries;
 use reducer::{Reducer, TraceSums};
+use returns::ReturnSeries;
 use ring::RingTracer;
 use stack::FunctionTable;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -44,8 +46,10 @@ use totals::{EventTotals, FaultTotal};
 pub use ring::Limit;
 
 /// All reducers, in the order of their columns: one more is one more link of this chain.
-type Reducers =
-    (EventTotals, (ThreadSeries, (BlockSeries, (ReclaimSeries, (CpuSeries, FaultTotal)))));
+type Reducers = (
+    EventTotals,
+    (ThreadSeries, (BlockSeries, (ReclaimSeries, (CpuSeries, (FaultTotal, ReturnSeries))))),
+);
 
 /// What says whether programs in the kernel reduce the events.
 pub const IN_KERNEL: &str = "events.in_kernel";
@@ -243,6 +247,7 @@ impl Tracer {
                     lost: rings.lost,
                     stopped: rings.is_paused(),
                     faults,
+                    returns: None,
                 }
             }
         };

@@ -23,6 +23,7 @@ mod who;
 use super::block::RequestTotals;
 use super::cpu::{self, CpuSums, sample_period_ns};
 use super::reducer::TraceSums;
+use super::returns::ReturnSums;
 use super::sources::online;
 use super::stack::FunctionTable;
 use super::{Family, sources};
@@ -51,7 +52,7 @@ const USE_PERIOD_NS: u64 = 97_000_000;
 /// sleep matters, as in a command, a 25th.
 const WALK_SHARE: u64 = 100;
 const WALK_SHARE_OF_FEW: u64 = 25;
-/// What loading may take of memory: 40 MiB here and 12 MiB of maps in the kernel, and room beside.
+/// What loading may take of memory: 40 MiB here and 16 MiB of maps in the kernel, and room beside.
 const LOADING_BYTES: u64 = 96 << 20;
 /// All tasks and files are looked at so often.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -99,7 +100,7 @@ const WHO: &[Wanted] = &[
     perhaps("page_added", "mm_filemap_add_to_page_cache"),
     perhaps("page_deleted", "mm_filemap_delete_from_page_cache"),
     perhaps("page_dirtied", "writeback_dirty_folio"),
-    perhaps("read_queued", "block_bio_queue"),
+    perhaps("swap_queued", "block_bio_queue"),
 ];
 const SAMPLES: Wanted = ("processor_sampled", Attachment::PerfEvent, true);
 /// Without it a thread that keeps its processor is heard of once a second.
@@ -129,6 +130,8 @@ pub struct InKernel {
     /// By process.
     samples: Samples,
     users: DeviceUsers,
+    /// Of pages that came back: what was counted before the begin, and since.
+    returns: Option<(ReturnSums, ReturnSums)>,
     /// Processes of the subject whose threads get storage from the next walk.
     adopted: Vec<u32>,
     /// What a walk wrote, kept for its room.
@@ -204,6 +207,7 @@ impl InKernel {
             files: Files::default(),
             samples: Samples::default(),
             users: DeviceUsers::default(),
+            returns: None,
             adopted,
             records: Vec::new(),
             next_walk_ns: 0,
@@ -216,6 +220,10 @@ impl InKernel {
         in_kernel.programs.seal();
         in_kernel.walk().map_err(|error| refused(&error))?;
         in_kernel.sums.begin(&in_kernel.maps).map_err(|error| refused(&error))?;
+        if names_processes && in_kernel.sees_returns() {
+            let base = objects::returns(&in_kernel.maps).map_err(|error| refused(&error))?;
+            in_kernel.returns = Some((base, ReturnSums::default()));
+        }
         Ok(in_kernel)
     }
 
@@ -250,6 +258,14 @@ impl InKernel {
         let _ = self.sums.read(&self.maps);
         let _ = objects::read_devices(&mut self.maps.devices, &mut self.requests);
         self.requests.issued = self.sums.count(Count::RequestsIssued);
+        if let (Some((base, since)), Ok(now)) = (&mut self.returns, objects::returns(&self.maps)) {
+            *since = now.since(base);
+        }
+    }
+
+    /// Whether pages of files are seen both when they leave and when they come.
+    fn sees_returns(&self) -> bool {
+        ["page_added", "page_deleted"].iter().all(|name| !self.lost.contains_key(name))
     }
 
     /// Walks over all tasks: new ones get their storage, the others say what they used.
@@ -314,6 +330,7 @@ impl InKernel {
             lost: self.lost(),
             stopped: false,
             faults,
+            returns: self.returns.as_ref().map(|(_, since)| since),
         }
     }
 

@@ -7,6 +7,7 @@ use super::Family;
 use super::block::RequestTotals;
 use super::cpu::CpuSums;
 use super::reclaim::ReclaimSums;
+use super::returns::ReturnSums;
 use super::threads::ThreadSums;
 use crate::registry::{Registry, Row};
 use std::collections::BTreeSet;
@@ -31,6 +32,8 @@ pub struct TraceSums<'a> {
     pub stopped: bool,
     /// Page faults of user code that the kernel counted.
     pub faults: u64,
+    /// Pages that left memory and came back, where programs in the kernel see that.
+    pub returns: Option<&'a ReturnSums>,
 }
 
 /// Writes sums as series.

@@ -4,6 +4,7 @@
 use crate::collect::{TREE_FIGURES, counts_block_waits};
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
 use crate::trace::event::{Io, Sleep, State};
+use crate::trace::returns::{DISTANCE_CLASSES, KINDS, ReturnSums};
 use crate::trace::stack::kept;
 use machine::Root;
 use model::recording::ProcessFigure;
@@ -21,6 +22,7 @@ const KERNEL_TYPES: &[&str] = &[
     "address_space",
     "bio",
     "bio_vec",
+    "block_device",
     "bpf_iter__task",
     "bpf_iter_meta",
     "bvec_iter",
@@ -90,6 +92,8 @@ pub const SUMS_WORDS: usize = 2 + 2 * STATES + COUNTS + FIGURES;
 pub const TOTALS: usize = TREE_FIGURES + 3;
 /// Words of the wall: counts, since when, four sums.
 pub const WALL_WORDS: usize = 6;
+/// Words of `struct returns`.
+pub const RETURN_WORDS: usize = 2 * KINDS * (1 + DISTANCE_CLASSES);
 /// Frames of a stack.
 pub const FRAMES: usize = 32;
 
@@ -134,6 +138,7 @@ pub struct Maps {
     pub short: Table<SHORT_KEY_BYTES, SHORT_VALUE_BYTES>,
     pub files: Table<FILE_KEY_BYTES, FILE_VALUE_BYTES>,
     pub device_users: Table<USER_KEY_BYTES, USER_BYTES>,
+    pub returns: Words<RETURN_WORDS>,
 }
 
 /// What a state is called in the kernel.
@@ -172,6 +177,7 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         short: programs.table("short_processes")?,
         files: programs.table("files")?,
         device_users: programs.table("device_users")?,
+        returns: programs.words("returns")?,
     };
     Ok((programs, maps))
 }
@@ -304,6 +310,17 @@ pub fn read_devices(
     })?;
     totals.all = all;
     Ok(())
+}
+
+/// Pages that left memory and came back, as the kernel has them.
+pub fn returns(maps: &Maps) -> sys::Result<ReturnSums> {
+    let words = maps.returns.get(0)?;
+    let (totals, classes) = words.split_at(2 * KINDS);
+    let mut sums = ReturnSums::default();
+    sums.left.copy_from_slice(&totals[..KINDS]);
+    sums.came_back.copy_from_slice(&totals[KINDS..]);
+    sums.classes.as_flattened_mut().as_flattened_mut().copy_from_slice(classes);
+    Ok(sums)
 }
 
 /// Figures of a process; the first four are times, counted in ticks.

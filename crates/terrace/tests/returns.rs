@@ -1,0 +1,185 @@
+//! Pages that leave memory and come back: a real file and real swap under the limit of a group,
+//! recorded; what a larger limit would have kept, and then the larger limit itself.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use support::{has_program, run, run_command, terrace};
+use testkit::{Cgroup, Random, SwapArea, TempDir};
+
+const MIB: u64 = 1 << 20;
+const SET_BYTES: u64 = 192 * MIB;
+const PAGE_BYTES: u64 = 4096;
+
+/// Reads pages in an order from a seed, some much more often than others.
+const READER: &str = "
+import os, random, sys
+path, pages, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+numbers = random.Random(3)
+places = list(range(pages))
+random.Random(7).shuffle(places)
+file = os.open(path, os.O_RDONLY)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+for _ in range(reads):
+    os.pread(file, 4096, places[int(pages * numbers.random() ** 2.5)] * 4096)
+";
+
+/// Writes twice to each page of more memory than its group may have.
+const TOUCHER: &str = "
+import mmap, sys
+length = int(sys.argv[1])
+memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for turn in range(2):
+    for place in range(0, length, 4096):
+        memory[place] = turn + 1
+";
+
+/// The growth of the series of returns while a command ran, as `run` saw it.
+fn recorded(directory: &Path, argv: &[&str]) -> BTreeMap<String, u64> {
+    let file = directory.join("returns.trec");
+    let ran = run(run_command(&["-o", &file.to_string_lossy()], argv));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = terrace(&format!("export {} --to json --no-redact", file.display())).done();
+    std::fs::remove_file(&file).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut growths = BTreeMap::new();
+    for series in value["series"].as_array().unwrap() {
+        let name = series["name"].as_str().unwrap();
+        if let Some(name) = name.strip_prefix("trace.returns.") {
+            let last = series["steps"].as_array().and_then(|steps| steps.last()?[1].as_u64());
+            growths.insert(name.to_owned(), last.unwrap_or(0));
+        }
+    }
+    growths
+}
+
+/// What would have stayed with `more` bytes, by the distances counted in one way.
+fn kept(growths: &BTreeMap<String, u64>, order: &str, more: u64) -> u64 {
+    let bound = |name: &str| -> Option<u64> {
+        let class = name.strip_prefix(order)?.strip_prefix("_lt_")?.strip_suffix("kib")?;
+        class.parse::<u64>().ok().map(|kib| kib * 1024)
+    };
+    let classes = growths.iter().filter(|(name, _)| bound(name).is_some_and(|at| at <= more));
+    classes.map(|(_, bytes)| *bytes).sum()
+}
+
+/// A counter of the group's pages.
+fn counter(group: &Cgroup, name: &str) -> u64 {
+    let text = std::fs::read_to_string(group.path().join("memory.stat")).unwrap();
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    value.unwrap_or_else(|| panic!("no {name} in {text}"))
+}
+
+/// The growths of a script in the group, which the recorder is outside of.
+fn python(
+    directory: &TempDir,
+    group: &Cgroup,
+    script: &str,
+    words: &[&str],
+) -> BTreeMap<String, u64> {
+    let members = group.path().join("cgroup.procs");
+    let join = "echo $$ > \"$0\" && exec python3 -c \"$@\"";
+    let mut argv = vec!["sh", "-c", join];
+    let members = members.to_string_lossy();
+    argv.extend([&*members, script]);
+    argv.extend(words);
+    recorded(directory.path(), &argv)
+}
+
+/// What the reader's group read again, by the kernel, and the growths of the recording.
+fn read_within(limit: u64, directory: &TempDir, set: &Path) -> (u64, BTreeMap<String, u64>) {
+    let group = Cgroup::v1_memory(limit).unwrap();
+    let file = File::open(set).unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
+    let pages = (SET_BYTES / PAGE_BYTES).to_string();
+    let growths = python(directory, &group, READER, &[&set.to_string_lossy(), &pages, "100000"]);
+    (counter(&group, "workingset_refault_file ") * PAGE_BYTES, growths)
+}
+
+#[test]
+fn what_more_memory_would_keep_is_known_before_there_is_more() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let set = directory.join("set");
+    write_random(&set, SET_BYTES);
+    let (again, small) = read_within(64 * MIB, &directory, &set);
+    // What is seen is what the kernel counts.
+    let seen = small["file.came_back_bytes"];
+    assert!(again > 20 * MIB, "{again}");
+    assert!(seen.abs_diff(again) < again / 10, "{seen} of {again}: {small:?}");
+    for more in [32 * MIB, 64 * MIB] {
+        let (again, large) = read_within(64 * MIB + more, &directory, &set);
+        let estimates =
+            ["file.still_out", "file.left"].map(|order| seen - kept(&small, order, more));
+        let error = |estimate: u64| estimate.abs_diff(again) as f64 / seen as f64;
+        // 3 to 8 % were seen by the distances in order.
+        assert!(error(estimates[0]) < 0.15, "{estimates:?}, {again} of {seen}: {large:?}");
+        assert!(estimates[0] <= estimates[1], "more left than are still out: {estimates:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_deleted_or_cut_off_leaves_nothing() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let path = directory.join("file");
+    let script = "for turn in 1 2 3; do
+        head -c 33554432 /dev/urandom > \"$0\" && cat \"$0\" > /dev/null
+        truncate -s 1048576 \"$0\" && cat \"$0\" > /dev/null && rm \"$0\"
+    done";
+    let growths = recorded(directory.path(), &["sh", "-c", script, &path.to_string_lossy()]);
+    // A few pages of the programs may have left before.
+    assert!(growths["file.came_back_bytes"] < 2 * MIB, "{growths:?}");
+}
+
+#[test]
+fn pages_come_back_from_swap() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let (_swap, group) = match (SwapArea::on(256 * MIB), Cgroup::v1_memory(64 * MIB)) {
+        (Ok(swap), Ok(group)) => (swap, group),
+        (Err(need), _) | (_, Err(need)) => return testkit::skip(need),
+    };
+    let directory = TempDir::new();
+    let length = (128 * MIB).to_string();
+    let growths = python(&directory, &group, TOUCHER, &[&length]);
+    let again = counter(&group, "workingset_refault_anon ") * PAGE_BYTES;
+    let (left, seen) = (growths["swap.left_bytes"], growths["swap.came_back_bytes"]);
+    assert!(again > 60 * MIB && left > 60 * MIB, "{again} of {left}");
+    assert!(seen.abs_diff(again) < again / 5, "{seen} of {again}: {growths:?}");
+    // In turn each of the 128 MiB is touched after all others: none stays with a little more.
+    let stays = kept(&growths, "swap.still_out", 8 * MIB);
+    assert!(stays < seen / 4, "{stays} of {seen}: {growths:?}");
+}
+
+/// What lacks here, if something does.
+fn needs() -> Option<&'static str> {
+    if !testkit::is_admin() {
+        return Some("root outside of a container: groups with a limit, programs in the kernel");
+    }
+    if let Err(_need) = Cgroup::v1_memory(MIB) {
+        return Some("control groups of version 1 with the memory controller");
+    }
+    (!has_program("python3")).then_some("python3")
+}
+
+fn write_random(path: &Path, bytes: u64) {
+    let mut random = Random(5);
+    let mut file = File::create(path).unwrap();
+    let mut piece = vec![0; MIB as usize];
+    for _ in 0..bytes / MIB {
+        random.fill(&mut piece);
+        file.write_all(&piece).unwrap();
+    }
+    file.sync_all().unwrap();
+}
