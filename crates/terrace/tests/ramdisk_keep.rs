@@ -466,8 +466,7 @@ fn what_another_program_mounted_is_known_by_its_name_while_it_is_kept_and_mounte
     let disk = TempDir::new();
     let store = disk.join("store");
     assert_eq!(listed(&point), None);
-    support::run(command(&format!("ramdisk keep {}", name.display())))
-        .refused(2, "find a RAM disk");
+    support::run(command(&format!("ramdisk keep {}", name.display()))).refused(2, "known here");
     assert_eq!(
         Kept::start(keep_every("7s", &point, &store, "--keep 5")).terminated().code,
         Some(0)

@@ -290,9 +290,9 @@ impl RamdiskRecords {
                 Err(refused(format!("several have this name: {}", points.join(", "))))
             }
             (None, _) if points.is_empty() => {
-                Err(refused("none was made here; `terrace ramdisk create` makes one".to_owned()))
+                Err(refused("none is known here; `terrace ramdisk create` makes one".to_owned()))
             }
-            (None, _) => Err(refused(format!("those that were made here: {}", points.join(", ")))),
+            (None, _) => Err(refused(format!("those that are known here: {}", points.join(", ")))),
         }
     }
 

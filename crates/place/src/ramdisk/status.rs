@@ -93,7 +93,7 @@ struct Inspection {
     buffer: Vec<u8>,
 }
 
-/// The RAM disks that were made here, and whether they are where they were mounted.
+/// The RAM disks that are known here, and whether they are where they were mounted.
 ///
 /// # Errors
 /// As [`RamdiskRecords::lock`].

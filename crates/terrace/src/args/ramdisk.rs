@@ -380,7 +380,7 @@ pub struct ExtractArgs {
     pub form: FormArgs,
 }
 
-/// List the RAM disks that were made here, or the generations of a store
+/// List the RAM disks that are known here, or the generations of a store
 #[derive(Clone, Debug, Args)]
 pub struct ListArgs {
     /// List the generations of this store

@@ -29,7 +29,7 @@ pub struct GrowPage(pub RamdiskGrowReport);
 #[serde(transparent)]
 pub struct RemovePage(pub RamdiskRemoveReport);
 
-/// The RAM disks that were made here.
+/// The RAM disks that are known here.
 #[derive(Debug, Serialize)]
 pub struct RamdisksPage {
     /// They, by mount point.
@@ -168,9 +168,9 @@ impl Report for RamdisksPage {
 
     fn write_page(&self, out: &mut PageText) {
         out.sentence(&match self.ramdisks.len() as u64 {
-            0 => "no RAM disk was made here; `terrace ramdisk create` makes one".to_owned(),
-            1 => "one RAM disk was made here".to_owned(),
-            more => format!("{} RAM disks were made here", count(more)),
+            0 => "no RAM disk is known here; `terrace ramdisk create` makes one".to_owned(),
+            1 => "one RAM disk is known here".to_owned(),
+            more => format!("{} RAM disks are known here", count(more)),
         });
         out.notes(self.ramdisks.iter().map(|status| {
             let store = status.ramdisk.persist.as_ref();
@@ -197,7 +197,7 @@ impl Report for StatusPage {
 
     fn write_page(&self, out: &mut PageText) {
         if self.ramdisks.is_empty() {
-            out.sentence("no RAM disk was made here; `terrace ramdisk create` makes one");
+            out.sentence("no RAM disk is known here; `terrace ramdisk create` makes one");
         }
         for status in &self.ramdisks {
             out.sentence(&cost_of_crash(status));
