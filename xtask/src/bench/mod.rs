@@ -162,7 +162,7 @@ const SUITES: &[Suite] = &[
         peers: &["terrace", "cachesim"],
         parts: &names::<{ advise::PARTS.len() }>(advise::PARTS),
         alternations: ALTERNATIONS,
-        options: &[("alternations", "N"), ("path", "DIR")],
+        options: &[("alternations", "N"), ("path", "DIR"), ("trace", "FILE")],
         run: |session| session.run(advise::PARTS),
     },
     Suite {
@@ -232,6 +232,8 @@ pub(crate) struct SuiteRequest {
     is_quick: bool,
     /// The directory to measure in, for suites that write files.
     directory: Option<PathBuf>,
+    /// A trace of requests, for the suite that simulates caches.
+    trace: Option<PathBuf>,
 }
 
 impl SuiteRequest {
@@ -341,6 +343,7 @@ fn parse(args: &[String]) -> Result<SuiteRequest, clap::Error> {
         slowed: count("slowed", SLOWED_SURVEYS),
         is_quick: text("pace").is_some_and(|pace| pace == "quick"),
         directory: text("path").map(PathBuf::from),
+        trace: text("trace").map(PathBuf::from),
     })
 }
 

@@ -2,10 +2,14 @@
 //!
 //! - `policies`: requests a second on one core, of skewed requests for 1,000,000 blocks.
 //! - `shards`: the curve of an LRU cache from a sample against the exact one.
+//! - `misses`: misses and requests a second against libCacheSim, if `--cachesim` gives its program,
+//!   on a trace that is made, and on one in the oracleGeneral form that `--trace` gives.
 //!
 //! The example `simulate` of the crate `policy` runs them, built in release mode.
 
 use std::time::Duration;
+
+mod misses;
 
 use super::peer::Peer;
 use super::record::{Series, Target};
@@ -16,7 +20,8 @@ use crate::error::Error;
 use crate::{process, workspace};
 
 /// The parts, in their order.
-pub(super) const PARTS: &[(&str, Measure)] = &[("policies", policies), ("shards", shards)];
+pub(super) const PARTS: &[(&str, Measure)] =
+    &[("policies", policies), ("shards", shards), ("misses", misses::misses)];
 
 /// Blocks, requests, and slots of the caches: a tenth of the blocks.
 const RATE: [&str; 4] = ["rate", "1000000", "10000000", "100000"];
@@ -75,7 +80,7 @@ fn policies(session: &mut Session) -> Result<(), Error> {
 fn shards(session: &mut Session) -> Result<(), Error> {
     let program = simulate(session)?;
     for skew in SKEWS {
-        let words = ["shards", "1000000", "10000000", skew];
+        let words = ["shards", "1000000", "3000000", skew];
         session.record.command(program.command_line(&words));
         let printed = program.run(&words, LIMIT)?.stdout;
         let [error, bytes, rate] = numbers(&printed)[..] else {
