@@ -1,8 +1,8 @@
 //! Simulates caches over generated requests, for `cargo xtask bench advise`.
 //!
 //! - `simulate rate KEYS REQUESTS SLOTS`: requests a second of each policy, one line each.
-//! - `simulate make KEYS REQUESTS SKEW FILE`: such requests, with a scan and a loop now and then, as
-//!   an oracleGeneral file.
+//! - `simulate make KEYS REQUESTS SKEW FILE`: such requests, with a scan and a loop now and then,
+//!   as an oracleGeneral file.
 //! - `simulate misses FILE SLOTS...`: a line for each policy and number of slots: the policy, the
 //!   slots, requests and misses.
 //! - `simulate file FILE POLICY SLOTS`: requests a second from the file, as a peer reads it.

@@ -7,12 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
 use crate::bench::{Session, turns};
 use crate::error::Error;
+use crate::process;
 
 use super::{LIMIT, numbers, simulate};
 
@@ -54,12 +56,14 @@ pub(super) fn misses(session: &mut Session) -> Result<(), Error> {
     };
     session.record.program(peer.clone());
     session.record.note(OTHER_TINY_LFU.to_owned());
-    let made = session.directory.name().to_owned() + "/made.oracleGeneral";
+    let made = absolute(session.directory.path())? + "/made.oracleGeneral";
     program.run(&[&["make"], &MADE[..], &[&made]].concat(), LIMIT)?;
     session.record.command(program.command_line(&[&["make"], &MADE[..], &["made"]].concat()));
-    let given = session.request.trace.clone();
-    let given = given.iter().filter_map(|path| path.to_str()).map(str::to_owned);
-    for path in std::iter::once(made.clone()).chain(given) {
+    let mut traces = vec![made.clone()];
+    if let Some(given) = &session.request.trace {
+        traces.push(absolute(given)?);
+    }
+    for path in traces {
         let name = Path::new(&path).file_stem().map_or_else(String::new, |stem| {
             stem.to_string_lossy().split('.').next().unwrap_or_default().to_owned()
         });
@@ -78,11 +82,11 @@ fn compare(
     exact: bool,
 ) -> Result<(), Error> {
     let whole = std::fs::read(path).map_err(Error::io("read", Path::new(path)))?;
-    let cut = session.directory.name().to_owned() + "/cut.oracleGeneral";
+    let cut = absolute(session.directory.path())? + "/cut.oracleGeneral";
     let bytes = if exact { whole.len().min(EXACT as usize * 24) } else { whole.len() };
     std::fs::write(&cut, &whole[..bytes]).map_err(Error::io("write", Path::new(&cut)))?;
-    let ours = program.run(&[&["misses", cut.as_str()], &SIZES[..]].concat(), LIMIT)?.stdout;
-    let ours = our_ratios(&ours);
+    let printed = program.run(&[&["misses", cut.as_str()], &SIZES[..]].concat(), LIMIT)?.stdout;
+    let ours = our_ratios(&printed);
     let theirs = peer_ratios(session, peer, &cut)?;
     let requests = bytes / 24;
     for (policy, _, points_max) in PAIRS {
@@ -120,7 +124,7 @@ fn peer_ratios(session: &mut Session, peer: &Peer, path: &str) -> Result<Ratios,
     for (policy, word, _) in PAIRS {
         let line = [path, "oracleGeneral", word, &sizes];
         let options = ["--ignore-obj-size", "1", "--num-thread", "1"];
-        let printed = peer.run(&[&line[..], &options].concat(), LIMIT)?.stdout;
+        let printed = peer_prints(session, peer, &[&line[..], &options].concat())?;
         session.record.command(peer.command_line(&[&["TRACE"], &line[1..], &options].concat()));
         for found in printed.lines() {
             let slots = word_after(found, "cache size").and_then(|word| word.parse().ok());
@@ -131,6 +135,19 @@ fn peer_ratios(session: &mut Session, peer: &Peer, path: &str) -> Result<Ratios,
         }
     }
     Ok(ratios)
+}
+
+/// The path from the root, as the peer runs in another directory.
+fn absolute(path: &Path) -> Result<String, Error> {
+    let whole = path.canonicalize().map_err(Error::io("find", path))?;
+    Ok(whole.display().to_string())
+}
+
+/// What the peer prints, run where it may leave files: it makes some whatever its options say.
+fn peer_prints(session: &Session, peer: &Peer, words: &[&str]) -> Result<String, Error> {
+    let mut command = Command::new(&peer.program);
+    command.args(words).current_dir(session.directory.path());
+    Ok(process::run(command, LIMIT)?.success()?.stdout)
 }
 
 /// The word after a phrase, without a comma.
@@ -155,13 +172,14 @@ fn speed(session: &mut Session, (program, peer): (&Peer, &Peer), path: &str) -> 
         ];
         let our_turn = || Ok(numbers(&program.run(&ours, LIMIT)?.stdout));
         let their_turn = || {
-            let printed = peer.run(&theirs, LIMIT)?.stdout;
+            let printed = peer_prints(session, peer, &theirs)?;
             let rate = word_after(&printed, "throughput").and_then(|word| word.parse::<f64>().ok());
             let millions = rate.ok_or_else(|| malformed("cachesim: no throughput".to_owned()))?;
             Ok(vec![millions * 1e6])
         };
         let mut programs: [turns::Turn<'_>; 2] = [Box::new(our_turn), Box::new(their_turn)];
         let all = turns::rotate(policy, session.request.alternations, &mut programs)?;
+        drop(programs);
         let pair = (Series::new("terrace", &all[0][0]), Series::new("cachesim", &all[1][0]));
         let what = format!("{policy}: requests a second");
         session.record.add_against(&what, "/s", pair, Some(Target::AtLeast(1.0)))?;
