@@ -5,13 +5,12 @@
 //! for, and a change is a line at the end.
 
 use super::manifest::{Entry, EntryHead, Line, escape, head_of, path_of};
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 use std::collections::HashMap;
+use std::mem;
 use sys::file_stat::InodeKind;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A usual line has more.
-const LEAST_LINE_BYTES: usize = 100;
 /// The place of a path that is gone.
 const GONE: u32 = u32::MAX;
 
@@ -34,7 +33,7 @@ impl Catalog {
         let mut place = self.lines.len();
         if place == 0 {
             self.lines = lines;
-            self.places.reserve(self.lines.len() / LEAST_LINE_BYTES);
+            self.places.reserve(memchr_iter(b'\n', &self.lines).count());
         } else {
             self.lines.extend_from_slice(&lines);
         }
@@ -117,8 +116,17 @@ impl Catalog {
         places.into_iter().filter_map(|(place, key)| Some((key, self.entry_at(place as usize)?)))
     }
 
+    /// The lines of all entries, and nothing else stays: a copy of all lines is half of the memory
+    /// that a save takes.
+    pub(super) fn into_live_lines(mut self) -> Vec<u8> {
+        if self.live_bytes == self.lines.len() {
+            return mem::take(&mut self.lines);
+        }
+        self.live_lines()
+    }
+
     /// The lines of all entries.
-    pub(super) fn live_lines(&self) -> Vec<u8> {
+    fn live_lines(&self) -> Vec<u8> {
         let mut places: Vec<u32> =
             self.places.values().copied().filter(|place| *place != GONE).collect();
         places.sort_unstable();

@@ -78,7 +78,12 @@ impl Manifest {
     /// As it is written, before compression.
     #[must_use]
     pub fn to_text(&self) -> Vec<u8> {
-        let mut text = format!(
+        self.clone().into_text()
+    }
+
+    /// As [`Manifest::to_text`], without a copy of the lines.
+    pub(super) fn into_text(self) -> Vec<u8> {
+        let mut head = format!(
             "{MAGIC}\t{MANIFEST_VERSION}\nstore\t{:016x}\ngeneration\t{}\nbase\t{}\nsaved\t{}\nfrom\t{}\n",
             self.store,
             self.generation,
@@ -88,12 +93,12 @@ impl Manifest {
         );
         for (number, bytes) in &self.data {
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "data\t{number}\t{bytes}");
+            let _ = writeln!(head, "data\t{number}\t{bytes}");
         }
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "wrote\t{}\t{}", self.wrote.day, self.wrote.bytes);
-        let mut text = text.into_bytes();
-        text.extend_from_slice(&self.lines);
+        let _ = writeln!(head, "wrote\t{}\t{}", self.wrote.day, self.wrote.bytes);
+        let mut text = self.lines;
+        text.splice(0..0, head.into_bytes());
         seal(&mut text);
         text
     }

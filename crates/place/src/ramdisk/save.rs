@@ -184,6 +184,8 @@ struct Save<'s> {
     seen: HashSet<u64>,
     /// Directories that could not be read: what is below stays as it was saved.
     unread: Vec<Vec<u8>>,
+    /// Whether there is a generation before.
+    has_base: bool,
     /// Lines of the new generation that differ from the one before.
     lines: Vec<u8>,
     line_count: u64,
@@ -368,6 +370,7 @@ fn not_the_same(source: &Path) -> Error {
 
 impl<'s> Save<'s> {
     fn new(store: &'s Store, loaded: Option<Loaded>, report: SaveReport) -> Result<Self> {
+        let has_base = loaded.is_some();
         let (catalog, data, wrote) = match loaded {
             Some(Loaded { manifest, catalog, .. }) => {
                 let Manifest { generation: number, base, saved, .. } = manifest;
@@ -384,6 +387,7 @@ impl<'s> Save<'s> {
             unwanted,
             seen: HashSet::new(),
             unread: Vec::new(),
+            has_base,
             lines: Vec::new(),
             line_count: 0,
             wrote,
@@ -552,7 +556,9 @@ impl<'s> Save<'s> {
     fn put(&mut self, line: Line) {
         let text = line.to_text();
         self.catalog.apply_line(text.as_bytes());
-        self.lines.extend_from_slice(text.as_bytes());
+        if self.has_base {
+            self.lines.extend_from_slice(text.as_bytes());
+        }
         self.line_count += 1;
     }
 
@@ -617,7 +623,7 @@ impl<'s> Save<'s> {
         let changes = base.filter(|base| is_short && base.manifests < MOST_CHANGES);
         let lines = match changes {
             Some(_) => std::mem::take(&mut self.lines),
-            None => self.catalog.live_lines(),
+            None => std::mem::take(&mut self.catalog).into_live_lines(),
         };
         self.data.retain(|_, bytes| *bytes > 0);
         let saved = now();
@@ -631,7 +637,7 @@ impl<'s> Save<'s> {
             wrote: self.wrote.plus(pack.bytes(), saved.seconds),
             lines,
         };
-        self.report.manifest_bytes = self.store.put(&manifest)?;
+        self.report.manifest_bytes = self.store.put(manifest)?;
         self.report.data_bytes = pack.bytes();
         pack.keep();
         (self.report.generation, self.report.is_new) = (number, true);

@@ -85,11 +85,11 @@ pub(super) fn data_name(number: u64) -> OsString {
 }
 
 impl Generation {
-    fn name(self) -> OsString {
+    pub(super) fn name(self) -> OsString {
         format!("generation-{:010}-{:010}.zst", self.number, self.base).into()
     }
 
-    fn of_name(name: &OsStr) -> Option<Self> {
+    pub(super) fn of_name(name: &OsStr) -> Option<Self> {
         let text = name.to_str()?.strip_prefix("generation-")?.strip_suffix(".zst")?;
         let (number, base) = text.split_once('-')?;
         let found = Self { number: number.parse().ok()?, base: base.parse().ok()? };
@@ -273,15 +273,15 @@ impl Store {
     }
 
     /// Writes a manifest; the bytes of its file. With the rename the generation counts.
-    pub(super) fn put(&self, manifest: &Manifest) -> Result<u64> {
+    pub(super) fn put(&self, manifest: Manifest) -> Result<u64> {
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Failed, "pack the manifest", sys::plain_reason(&error))
         };
         let mut packer = zstd::Encoder::new(Vec::new(), LEVEL).map_err(failed)?;
         packer.include_checksum(true).map_err(failed)?;
-        std::io::Write::write_all(&mut packer, &manifest.to_text()).map_err(failed)?;
-        let packed = packer.finish().map_err(failed)?;
         let name = Generation { number: manifest.generation, base: manifest.base }.name();
+        std::io::Write::write_all(&mut packer, &manifest.into_text()).map_err(failed)?;
+        let packed = packer.finish().map_err(failed)?;
         let (mode, durability) = (FileMode::OwnerOnly, Durability::Synced);
         file::replace(&self.directory, &name, &packed, mode, durability)?;
         Ok(packed.len() as u64)

@@ -16,8 +16,8 @@ use sys::file_stat::FileStat;
 
 /// Entries that are handed on together.
 const BATCH_ENTRIES: usize = 1024;
-/// Batches that may wait: about 4 MiB.
-const MOST_BATCHES: usize = 16;
+/// Batches that may wait: about 1 MiB. With 16 of them `keep` had 33 MiB for 100,000 files.
+const MOST_BATCHES: usize = 4;
 
 /// What the walk met, with the path below the top.
 #[derive(Debug)]
