@@ -9,6 +9,7 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -411,4 +412,38 @@ fn who_uses_it_is_named() {
     drop(started);
     std::thread::sleep(Duration::from_millis(20));
     scene.ramdisk("remove @ram").done();
+}
+
+#[test]
+fn a_recording_has_what_a_ram_disk_holds_and_what_is_not_saved() {
+    let Some(scene) = Scene::new() else { return };
+    scene.store(3, 5000);
+    let line = "create @rec.orded --size 64m --persist @store";
+    scene.ramdisk(line).done();
+    fs::write(scene.path("rec.orded/new"), vec![3; 2 << 20]).unwrap();
+    let levels = recorded_levels(&scene);
+    assert!(levels["used_bytes"] >= 2 << 20, "{levels:?}");
+    assert!(levels["unsaved_bytes"] >= 2 << 20, "{levels:?}");
+    assert!(levels["swapped_bytes"] <= levels["used_bytes"], "{levels:?}");
+    let age_ns = levels["generation_age_ns"];
+    assert!(age_ns > 0 && age_ns < 600_000_000_000, "{levels:?}");
+    scene.ramdisk("save @rec.orded --persist @store").done();
+    let after = recorded_levels(&scene);
+    assert_eq!(after["unsaved_bytes"], 0, "{after:?}");
+    assert!(after["generation_age_ns"] < age_ns + 60_000_000_000, "{after:?}");
+}
+
+/// The last levels of the RAM disk `rec.orded` in a recording of a second.
+fn recorded_levels(scene: &Scene) -> BTreeMap<String, u64> {
+    let words = "record --for 1s --trace none --force -o @recording";
+    terrace(&scene.words(words)).done();
+    let text = terrace(&scene.words("export @recording --to json --no-redact")).done();
+    let recording: Value = serde_json::from_str(&text).unwrap();
+    let series = recording["series"].as_array().unwrap();
+    let found = series.iter().filter_map(|series| {
+        let name = series["name"].as_str()?.strip_prefix("ramdisk.rec_orded.")?;
+        let last = series["steps"].as_array()?.last()?[1].as_u64()?;
+        Some((name.to_owned(), last))
+    });
+    found.collect()
 }

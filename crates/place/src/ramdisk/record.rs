@@ -264,11 +264,16 @@ impl RamdiskRecords {
     /// # Errors
     /// Where the directory cannot be read.
     pub fn all(&self) -> Result<Vec<RamdiskRecord>> {
-        let names = self.directory.names()?;
-        let mut all: Vec<RamdiskRecord> =
-            names.iter().filter_map(|name| self.read(name).ok().flatten()).collect();
-        all.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
-        Ok(all)
+        all_in(&self.directory)
+    }
+
+    /// All RAM disks as their files are now: what a killed process left is not put right, and
+    /// nothing waits for another one.
+    ///
+    /// # Errors
+    /// Where there are none, and for others than root.
+    pub fn known(root: &Root) -> Result<Vec<RamdiskRecord>> {
+        all_in(&Directory::open_private(&root.path(PLACE))?)
     }
 
     /// The RAM disk of a name: its mount point, or the last component of that if no other has it.
@@ -319,31 +324,6 @@ impl RamdiskRecords {
         Ok(self.directory.remove(&file_name(&record.mount_point))?)
     }
 
-    /// `None` for other files, and for one of a newer version.
-    fn read(&self, name: &OsStr) -> Result<Option<RamdiskRecord>> {
-        #[derive(Deserialize)]
-        struct RecordVersion {
-            version: u32,
-        }
-        if !name.as_bytes().ends_with(SUFFIX.as_bytes()) {
-            return Ok(None);
-        }
-        let damaged = |error: serde_json::Error| {
-            Error::new(ErrorKind::Failed, READ, error.to_string())
-                .at(self.directory.path().join(name))
-        };
-        let mut text = Vec::new();
-        let opened = self.directory.open_regular(name)?;
-        let read = opened.take(MOST_BYTES).read_to_end(&mut text);
-        read.map_err(|error| Error::io(READ, &self.directory.path().join(name), error))?;
-        let version: RecordVersion = serde_json::from_slice(&text).map_err(damaged)?;
-        if version.version != RECORD_VERSION {
-            return Ok(None);
-        }
-        let record: RamdiskRecord = serde_json::from_slice(&text).map_err(damaged)?;
-        Ok((file_name(&record.mount_point) == name).then_some(record))
-    }
-
     /// Completes or removes the files of mounts that were being made when their maker was killed,
     /// and what a killed release left. What another program mounted is forgotten when it is gone.
     fn put_right(&self) -> Result<()> {
@@ -366,6 +346,38 @@ impl RamdiskRecords {
         }
         Ok(())
     }
+}
+
+fn all_in(directory: &Directory) -> Result<Vec<RamdiskRecord>> {
+    let names = directory.names()?;
+    let mut all: Vec<RamdiskRecord> =
+        names.iter().filter_map(|name| read(directory, name).ok().flatten()).collect();
+    all.sort_by(|one, other| one.mount_point.cmp(&other.mount_point));
+    Ok(all)
+}
+
+/// `None` for other files, and for one of a newer version.
+fn read(directory: &Directory, name: &OsStr) -> Result<Option<RamdiskRecord>> {
+    #[derive(Deserialize)]
+    struct RecordVersion {
+        version: u32,
+    }
+    if !name.as_bytes().ends_with(SUFFIX.as_bytes()) {
+        return Ok(None);
+    }
+    let damaged = |error: serde_json::Error| {
+        Error::new(ErrorKind::Failed, READ, error.to_string()).at(directory.path().join(name))
+    };
+    let mut text = Vec::new();
+    let opened = directory.open_regular(name)?;
+    let read = opened.take(MOST_BYTES).read_to_end(&mut text);
+    read.map_err(|error| Error::io(READ, &directory.path().join(name), error))?;
+    let version: RecordVersion = serde_json::from_slice(&text).map_err(damaged)?;
+    if version.version != RECORD_VERSION {
+        return Ok(None);
+    }
+    let record: RamdiskRecord = serde_json::from_slice(&text).map_err(damaged)?;
+    Ok((file_name(&record.mount_point) == name).then_some(record))
 }
 
 /// Removes the directory below a mount that was made for it, if it is empty.

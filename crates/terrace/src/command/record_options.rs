@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use machine::Root;
 use model::GaugeSet;
 use model::copy_gauges::CopyGauges;
+use place::ramdisk::RamdiskGauges;
 use record::capture::{BackgroundRecording, RecordOptions, Target};
 use record::trace::Family;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,7 @@ pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOpt
         apply: args.apply,
         work: args.work.clone(),
         force: args.force,
+        gauges: ramdisk_gauges(),
         ..default_options(output)
     })
 }
@@ -74,7 +76,13 @@ pub fn start_copy_log(
 /// If `none` is combined with other events.
 pub fn of_top(args: &TopArgs) -> Result<RecordOptions> {
     let families = families(&args.trace)?;
-    Ok(RecordOptions { rate_hz: args.rate, families, ..default_options(None) })
+    let gauges = ramdisk_gauges();
+    Ok(RecordOptions { rate_hz: args.rate, families, gauges, ..default_options(None) })
+}
+
+/// What is known of the RAM disks of this machine while it is recorded.
+fn ramdisk_gauges() -> Option<Arc<dyn GaugeSet>> {
+    RamdiskGauges::start(&Root::system()).map(|gauges| gauges as Arc<dyn GaugeSet>)
 }
 
 /// The selected target; the whole machine by default.
