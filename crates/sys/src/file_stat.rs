@@ -6,7 +6,7 @@
 use crate::attributes::FileTime;
 use crate::directory::{Directory, SpecialFile, single};
 use crate::error::{Error, Result};
-use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{AtFlags, FileType, Statx, StatxAttributes, StatxFlags, StatxTimestamp};
 use std::ffi::OsStr;
 use std::fs::File;
 
@@ -143,6 +143,14 @@ impl Directory {
             .map(|stat| FileStat::from_kernel(&stat))
             .map_err(|errno| Error::new(OPERATION, errno.into()).at(self.path().join(name)))
     }
+}
+
+/// Whether the file system keeps an open file or directory encrypted, with a key that its mount was
+/// given. `false` where the kernel does not say.
+#[must_use]
+pub fn is_encrypted(file: &File) -> bool {
+    rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::TYPE)
+        .is_ok_and(|stat| stat.stx_attributes.contains(StatxAttributes::ENCRYPTED))
 }
 
 fn wanted() -> StatxFlags {

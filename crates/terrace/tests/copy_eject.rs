@@ -10,11 +10,20 @@ mod support;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 use support::{Ran, Started, command, has_program, terrace};
 use testkit::{Mounted, TempDir};
 
 const MIB: usize = 1 << 20;
+/// Held alone by the test that makes another mount namespace: that has the disks of all others too,
+/// so none of them would be safe to unplug meanwhile.
+static NAMESPACES: RwLock<()> = RwLock::new(());
+
+/// No other mount namespace is made while it is held.
+fn only_namespace() -> RwLockReadGuard<'static, ()> {
+    NAMESPACES.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn ext4() -> Option<Mounted> {
     Mounted::ext4(64 << 20).map_err(testkit::skip).ok()
@@ -62,6 +71,7 @@ fn is_hidden(entry: &std::io::Result<fs::DirEntry>) -> bool {
 
 #[test]
 fn the_target_is_unmounted_when_the_copy_is_durable() {
+    let _namespace = only_namespace();
     let source = TempDir::new();
     make_tree(source.path());
     for disk in [ext4(), vfat()].into_iter().flatten() {
@@ -76,6 +86,7 @@ fn the_target_is_unmounted_when_the_copy_is_durable() {
 /// Read back by a mount of its own after that, with the names that the file system had.
 #[test]
 fn with_verify_it_is_read_back_by_a_new_mount_and_unmounted_for_good() {
+    let _namespace = only_namespace();
     let source = TempDir::new();
     make_tree(source.path());
     fs::write(source.join("tree/below/\u{e4}\u{4e2d}"), vec![7; 70_001]).unwrap();
@@ -104,9 +115,52 @@ fn with_verify_it_is_read_back_by_a_new_mount_and_unmounted_for_good() {
     }
 }
 
+/// Gives the file system of a directory a key, and encrypts the directory with it.
+const ENCRYPT: &str = r#"
+    my ($top, $directory) = @ARGV;
+    opendir my $mount, $top or die;
+    # struct fscrypt_add_key_arg: by identifier, which the kernel fills in; 64 bytes.
+    my $key = pack "L L x32 L L x32 a64", 2, 0, 64, 0, "k" x 64;
+    ioctl $mount, 0xc0506617, $key or die "no key: $!";
+    # struct fscrypt_policy_v2: AES-256-XTS, AES-256-CTS, names padded to 32.
+    my $policy = pack "C4 x4 a16", 2, 1, 4, 3, substr $key, 8, 16;
+    opendir my $empty, $directory or die;
+    ioctl $empty, 0x800c6613, $policy or die "no policy: $!";
+"#;
+
+/// After a new mount its names and data are ciphers: that is no difference, and nothing is said.
+#[test]
+fn what_a_new_mount_could_not_decrypt_is_refused_before_anything_is_copied() {
+    let _namespace = only_namespace();
+    let disk = match Mounted::made("ext4", &["-q", "-F", "-O", "encrypt"], 64 << 20) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let source = TempDir::new();
+    make_tree(source.path());
+    let into = disk.path().join("secret");
+    fs::create_dir(&into).unwrap();
+    let encrypted =
+        Command::new("perl").args(["-e", ENCRYPT]).arg(disk.path()).arg(&into).output();
+    if !encrypted.as_ref().is_ok_and(|ended| ended.status.success()) {
+        return testkit::skip(format!("perl, and a kernel that encrypts files: {encrypted:?}"));
+    }
+    let ran = copy(source.path(), &into, "--verify --eject");
+    assert_eq!(ran.code, Some(3), "{} {}", ran.out, ran.err);
+    assert!(ran.err.contains("a new mount has no key"), "{}", ran.err);
+    assert!(is_mounted(disk.path()) && fs::read_dir(&into).unwrap().next().is_none());
+    // Each alone does it.
+    let ran = copy(source.path(), &into, "--verify");
+    assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+    let ran = copy(source.path(), &into.join("tree"), "--eject");
+    assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+    assert!(!is_mounted(disk.path()));
+}
+
 /// The working directory of the command itself is not in the way.
 #[test]
 fn a_target_below_the_working_directory_is_unmounted() {
+    let _namespace = only_namespace();
     let source = TempDir::new();
     make_tree(source.path());
     let Some(disk) = ext4() else { return };
@@ -121,6 +175,7 @@ fn a_target_below_the_working_directory_is_unmounted() {
 
 #[test]
 fn a_holder_is_named_and_the_copy_is_there() {
+    let _namespace = only_namespace();
     let source = TempDir::new();
     make_tree(source.path());
     let Some(disk) = ext4() else { return };
@@ -160,6 +215,7 @@ fn a_holder_is_named_and_the_copy_is_there() {
 /// Another mount namespace keeps it: unmounted here, and not safe to unplug.
 #[test]
 fn what_another_mount_namespace_has_is_not_safe_to_unplug() {
+    let _alone = NAMESPACES.write().unwrap_or_else(PoisonError::into_inner);
     let source = TempDir::new();
     make_tree(source.path());
     let Some(disk) = ext4() else { return };
@@ -178,6 +234,7 @@ fn what_another_mount_namespace_has_is_not_safe_to_unplug() {
 
 #[test]
 fn what_makes_no_sense_is_refused_before_anything_is_copied() {
+    let _namespace = only_namespace();
     let Some(disk) = ext4() else { return };
     let source = TempDir::new();
     make_tree(source.path());
@@ -216,6 +273,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_copied() {
 /// Killed or interrupted at any moment: mounted as it was, or unmounted; whole or absent.
 #[test]
 fn after_a_kill_it_is_mounted_as_before_or_unmounted_and_the_copy_whole_or_absent() {
+    let _namespace = only_namespace();
     let Some(disk) = ext4() else { return };
     let source = TempDir::new();
     make_tree(source.path());

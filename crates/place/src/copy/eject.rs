@@ -28,7 +28,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use sys::file_stat::FileStat;
+use sys::file_stat::{self, FileStat};
 
 /// Directories that a running system needs, and those below which it has others.
 const SYSTEM: [&str; 10] =
@@ -39,6 +39,9 @@ const VARIABLE: &str = "/var";
 const PATIENCE: Duration = Duration::from_secs(2);
 const TRY_EVERY: Duration = Duration::from_millis(20);
 const UDISKS: &str = "udisksctl";
+/// Its keys belong to the mount (fscrypt): after a new one no file is found by its name.
+const ENCRYPTED: &str = "it is encrypted, and a new mount has no key; without --eject --verify \
+                         reads past the cache";
 
 /// What will be unmounted, and how.
 #[derive(Clone, Debug)]
@@ -96,7 +99,7 @@ impl EjectReport {
 ///
 /// # Errors
 /// `Usage` where it makes no sense; `Impossible` for an ordinary user without `udisksctl` or with
-/// `verifies`, and where the kernel cannot mount it again.
+/// `verifies`, and where what the kernel mounts again could not be read.
 pub fn plan_eject(
     root: &Root,
     plan: &CopyPlan,
@@ -138,6 +141,9 @@ pub fn plan_eject(
     let by = method(point)?;
     if verifies {
         may_verify(mount, by)?;
+        if file_stat::is_encrypted(plan.into.file()) {
+            return Err(unverifiable(ENCRYPTED, path));
+        }
     }
     // A bind mount and a subvolume begin below the top of their file system.
     let below = real.strip_prefix(point).unwrap_or(Path::new(""));
@@ -151,8 +157,11 @@ fn may_verify(mount: &Mount, by: EjectMethod) -> Result<()> {
         return mounted_check::may_mount_again(mount);
     }
     let why = "only root can mount it again unseen; without --eject --verify reads past the cache";
-    let error = Error::new(ErrorKind::Impossible, "verify after a new mount", why.to_owned());
-    Err(error.at(&mount.mount_point))
+    Err(unverifiable(why, &mount.mount_point))
+}
+
+fn unverifiable(why: &str, path: &Path) -> Error {
+    Error::new(ErrorKind::Impossible, "verify after a new mount", why.to_owned()).at(path)
 }
 
 fn method(point: &Path) -> Result<EjectMethod> {
