@@ -37,6 +37,7 @@ pub use check::unfit;
 pub(crate) use eject::find_holders;
 pub use eject::{EjectHolder, EjectMethod, EjectPlan, EjectReport, HolderUse, eject, plan_eject};
 pub use mounted_check::{MountedCheck, Unverified};
+pub use offsets::{offset_record, reseal_offsets, stored_offsets};
 pub use outcome::{CopyReport, EngineUse};
 pub use plan::{CopyPlan, plan};
 pub use queue::{DiskTurn, NEVER_WAITS_BYTES, TurnHolder, take_turn};

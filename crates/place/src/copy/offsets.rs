@@ -93,7 +93,11 @@ impl OffsetRecords {
             let (offset, known) = fields.split_last()?;
             (known == identity).then_some(*offset)
         });
-        offsets.max().filter(|offset| *offset > 0 && *offset <= source.bytes)
+        // Others are of no copy of this program, and a direct write could not begin there.
+        let is_possible = |offset: &u64| {
+            (1..=source.bytes).contains(offset) && offset.is_multiple_of(PIECE_BYTES)
+        };
+        offsets.filter(is_possible).max()
     }
 
     /// Begins to record how far `target` is durable, from `offset` on; `None` for a short file.
@@ -171,6 +175,25 @@ impl DurableOffset {
     }
 }
 
+/// The records in the bytes of such a file, one for each place that holds one, the offset last. For
+/// the fuzzer: a copy reads them by [`OffsetRecords::find`].
+#[must_use]
+pub fn stored_offsets(bytes: &[u8]) -> Vec<Vec<u64>> {
+    bytes.chunks(PLACE_BYTES as usize).take(PLACES as usize).filter_map(parse).collect()
+}
+
+/// The bytes of such a file with one record; `None` for other than its number of fields.
+#[must_use]
+pub fn offset_record(fields: &[u64]) -> Option<Vec<u8>> {
+    let (offset, identity) = fields.split_last()?;
+    (fields.len() == FIELDS).then(|| frame(identity, *offset))
+}
+
+/// Makes the checksums of changed records right, so that a fuzzer gets past them.
+pub fn reseal_offsets(bytes: &mut [u8]) {
+    bytes.chunks_mut(PLACE_BYTES as usize).for_each(|place| LAYOUT.reseal(place));
+}
+
 fn frame(identity: &[u64], offset: u64) -> Vec<u8> {
     let mut frame = vec![0; LAYOUT.header_bytes()];
     let head = Head { kind: KIND, version: VERSION, ..Head::default() };
@@ -231,6 +254,48 @@ mod tests {
         assert_eq!(records.find(&source, &target, path), Some(70 << 20));
         records.forget(&source).unwrap();
         assert_eq!(records.find(&source, &target, path), None);
+    }
+
+    /// Changed bytes are no record, or one of another file: never an offset that the copy has not.
+    #[test]
+    fn hostile_bytes_give_no_offset_that_a_copy_cannot_have() {
+        let directory = TempDir::new();
+        let source = sized(&directory, "source", GOES_ON_FROM_BYTES);
+        let target = sized(&directory, "target", GOES_ON_FROM_BYTES);
+        let records = OffsetRecords::new(Directory::open(directory.path()).unwrap(), true);
+        let path = Path::new("x");
+        let identity = records.identity(&source, &target, path);
+        let record = directory.join(link_name(&source));
+        let found = |bytes: &[u8]| {
+            std::fs::write(&record, bytes).unwrap();
+            records.find(&source, &target, path)
+        };
+        let whole = frame(&identity, 70 << 20);
+        assert_eq!(found(&whole), Some(70 << 20));
+        assert_eq!(offset_record(&stored_offsets(&whole)[0]).unwrap(), whole);
+        let beyond = GOES_ON_FROM_BYTES + PIECE_BYTES;
+        for offset in [0, 1, PIECE_BYTES - 1, (70 << 20) + 512, beyond, u64::MAX] {
+            assert_eq!(found(&frame(&identity, offset)), None, "{offset}");
+        }
+        // An impossible one does not hide the other.
+        let mut both = frame(&identity, u64::MAX);
+        both.resize(PLACE_BYTES as usize, 0);
+        both.extend(&whole);
+        assert_eq!(found(&both), Some(70 << 20));
+        for cut in 0..whole.len() {
+            assert_eq!(found(&whole[..cut]), None, "{cut} bytes");
+            for change in [1, 0x80, 0xff] {
+                let mut changed = whole.clone();
+                changed[cut] ^= change;
+                assert_eq!(found(&changed), None, "byte {cut}");
+                reseal_offsets(&mut changed);
+                let is_whole = |offset: u64| offset.is_multiple_of(PIECE_BYTES);
+                assert!(found(&changed).is_none_or(is_whole), "byte {cut}");
+            }
+        }
+        std::fs::remove_file(&record).unwrap();
+        std::os::unix::fs::symlink("source", &record).unwrap();
+        assert_eq!(records.find(&source, &target, path), None, "a link");
     }
 
     #[test]
