@@ -137,7 +137,7 @@ impl CopyPanel {
             let drawn: String = rates.map(|rate| self.glyphs.height(Some(*rate), full)).collect();
             format!("{drawn} ")
         };
-        vec![(Tone::Plain, format!("{name:<5} ")), (Tone::Device, signs), (Tone::Plain, words)]
+        vec![(Tone::Plain, format!("{name:<5} ")), (Tone::Plain, signs), (Tone::Plain, words)]
     }
 }
 
