@@ -1,5 +1,6 @@
 //! `terrace copy` in a guest: the power fails while six disks with write caches are copied to, a
-//! stick is pulled out midway, and files that are scattered on a disk with a head are read.
+//! stick is pulled out midway, waited for and ejected, and files that are scattered on a disk with
+//! a head are read.
 //!
 //! A cut keeps of each disk another part of what was not flushed, so one boot tries six disks at
 //! six stages of a copy. Skipped as `vm.rs` is.
@@ -53,6 +54,14 @@ fn after_a_power_cut_and_a_pulled_stick_what_has_a_name_is_whole_and_the_same_co
     assert!(found["stick.said"].contains("run the same command again"), "{found:?}");
     assert!(stick("fsck").is_some_and(|status| status <= 1), "{found:?}");
     assert_eq!((stick("again"), stick("equal")), (Some(0), Some(1)), "{found:?}");
+    // One copy at a time on a stick, and one that a process holds is not ejected.
+    let is = |name: &str| number(name.to_owned());
+    assert_eq!((is("queue.first"), is("queue.second")), (Some(0), Some(0)), "{found:?}");
+    assert_eq!((is("queue.waited"), is("queue.named")), (Some(1), Some(1)), "{found:?}");
+    assert_eq!((is("eject.held"), is("eject.mounted")), (Some(1), Some(1)), "{found:?}");
+    assert_eq!(is("eject.named"), Some(1), "{found:?}");
+    assert_eq!((is("eject.status"), is("eject.safe")), (Some(0), Some(1)), "{found:?}");
+    assert_eq!(is("eject.left"), Some(0), "{found:?}");
     // Of 5,000 such files a whole copy took 0.24 of the time of `cp -a`.
     let [ours, theirs] = ["hdd.ours", "hdd.cp"].map(|name| number(name.to_owned()).unwrap());
     assert!(ours * 2 <= theirs, "reads took {ours} ms, those of cp {theirs} ms");

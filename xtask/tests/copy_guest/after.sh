@@ -1,5 +1,6 @@
 # After the cut: what has a name is whole, and the same command ends with all of it. Then a stick
-# is pulled out midway, and files that are scattered on a disk with a head are read.
+# is pulled out midway, two copies to it wait for each other, it is ejected, and files that are
+# scattered on a disk with a head are read.
 cd /run || exit 9
 sums() { (cd "$1" && find . -type f -not -path '*/.terrace-copy*' -exec md5sum {} + | sort -k2); }
 sums /bench/tree >expected
@@ -42,6 +43,35 @@ echo stick.fsck $?
 mount /dev/vm/stick /mnt/stick && terrace copy --now /bench/tree /mnt/stick/ >/dev/null
 echo stick.again $?
 [ "$(sums /mnt/stick/tree)" = "$(cat expected)" ] && echo stick.equal 1
+
+rm -rf /mnt/stick/tree
+head -c 24M /dev/zero >one
+head -c 17M /dev/zero >two
+terrace copy one /mnt/stick/ >/dev/null 2>&1 &
+first=$!
+until ls -d /mnt/stick/.terrace-copy* >/dev/null 2>&1; do :; done
+terrace copy two /mnt/stick/ >/dev/null 2>said &
+second=$!
+wait $first
+echo queue.first $?
+[ -e /mnt/stick/two ] || echo queue.waited 1
+wait $second
+echo queue.second $?
+grep -c "waits for process $first (" said | sed 's/^/queue.named /'
+
+sleep 1000 </mnt/stick/one &
+holder=$!
+terrace copy --eject expected /mnt/stick/ >out 2>said
+echo eject.held $?
+grep -c "$holder (sleep)" said | sed 's/^/eject.named /'
+sed 's/^/eject.said /' said
+grep -c ' /mnt/stick ' /proc/mounts | sed 's/^/eject.mounted /'
+kill $holder
+wait $holder
+terrace copy --eject --verify sorted /mnt/stick/ >out 2>said
+echo eject.status $?
+tr '\n' ' ' <out | tr -s ' ' | grep -c 'is safe to unplug' | sed 's/^/eject.safe /'
+grep -c ' /mnt/stick ' /proc/mounts | sed 's/^/eject.left /'
 
 mkfs.ext4 -q -F /dev/vm/hdd
 mkdir /mnt/hdd
