@@ -91,10 +91,14 @@ pub fn is_direct(file: &File) -> Result<bool> {
 /// Reserves the first `bytes` bytes on the device and makes the file at least that long.
 ///
 /// # Errors
-/// `NoSpace` if it does not fit; `Unsupported` where the file system cannot reserve.
+/// `NoSpace` if it does not fit; `Unsupported` where the file system cannot reserve, or would write
+/// zeroes for it, as FAT does.
 pub fn allocate(file: &File, bytes: u64) -> Result<()> {
     const OPERATION: &str = "allocate space";
     signed(OPERATION, bytes)?;
+    if file_system(file).is_ok_and(|system| system.name == Some("vfat")) {
+        return Err(Error::new(OPERATION, io::ErrorKind::Unsupported.into()));
+    }
     retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(failed(OPERATION))
 }
 

@@ -61,6 +61,11 @@ struct CallBuffers {
     unsealed: Batch,
 }
 
+/// Cuts what a longer file of an earlier run has behind `bytes`.
+fn shorten(target: &File, bytes: u64) -> std::io::Result<()> {
+    if target.metadata()?.len() > bytes { target.set_len(bytes) } else { Ok(()) }
+}
+
 impl CallBuffers {
     /// The next file; `None` when there are no more. Files that wait for their seal get it when
     /// they are many, or when the walk waits for the directories that they hold open.
@@ -300,8 +305,7 @@ impl LargeFile {
             steps.go_by_calls();
         }
         shared.gauges.engine.set(method.engine().number());
-        let sized = target.set_len(self.bytes());
-        if let Err(error) = sized {
+        if let Err(error) = shorten(&target, self.bytes()) {
             return shared.outcome.failed(&self.job, &sys::plain_reason(&error));
         }
         let (range, allocated) = (self.from()..self.bytes(), self.job.stat.allocated_bytes);
@@ -324,6 +328,12 @@ impl LargeFile {
         };
         let after = shared.gauges.written_bytes.get().unwrap_or(0);
         self.written = after.saturating_sub(before);
+        // Now, because FAT writes zeroes for what a file is made longer by: all of it at first.
+        // What is longer here ends with a hole.
+        let sized = if matches!(end, CallEnd::Written) { target.set_len(bytes) } else { Ok(()) };
+        if let Err(error) = sized {
+            return shared.outcome.failed(&self.job, &sys::plain_reason(&error));
+        }
         match end {
             CallEnd::Written if method == CallMethod::Cached => {
                 self.leave_unsealed(shared, &source, &target, &mut buffers.unsealed);

@@ -81,7 +81,7 @@ impl OffsetRecords {
 
     /// The bytes of `target`, at `path` of the copy, that an earlier run made durable.
     pub(super) fn find(&self, source: &FileStat, target: &FileStat, path: &Path) -> Option<u64> {
-        if source.bytes < GOES_ON_FROM_BYTES || target.bytes != source.bytes {
+        if source.bytes < GOES_ON_FROM_BYTES || target.bytes > source.bytes {
             return None;
         }
         let file = self.directory.open_own(&link_name(source)).ok()?;
@@ -95,7 +95,7 @@ impl OffsetRecords {
         });
         // Others are of no copy of this program, and a direct write could not begin there.
         let is_possible = |offset: &u64| {
-            (1..=source.bytes).contains(offset) && offset.is_multiple_of(PIECE_BYTES)
+            (1..=target.bytes).contains(offset) && offset.is_multiple_of(PIECE_BYTES)
         };
         offsets.filter(is_possible).max()
     }
@@ -240,6 +240,10 @@ mod tests {
             durable.note(&records, (whole << 20) + 17);
         }
         assert_eq!(records.find(&source, &target, path), Some(140 << 20));
+        // A copy through the cache gets its length last, and a record beyond its end is not its own.
+        let of_length =
+            |mib: u64| records.find(&source, &FileStat { bytes: mib << 20, ..target }, path);
+        assert_eq!((of_length(140), of_length(139)), (Some(140 << 20), Some(70 << 20)));
         let (mut newer, mut longer) = (source, source);
         newer.changed.nanoseconds += 1;
         longer.bytes += 1;

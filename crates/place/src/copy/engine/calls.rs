@@ -87,6 +87,21 @@ pub(in crate::copy) fn copy(
     observer: &mut dyn CallObserver,
 ) -> CallEnd {
     let mut windows = Windows::new(method);
+    let end =
+        copy_extents(shared, (source, target), extents, (pace, &mut windows), buffer, observer);
+    pace.ended(windows.under_way);
+    end
+}
+
+fn copy_extents(
+    shared: &CopyShared<'_>,
+    (source, target): (&File, &File),
+    extents: impl Iterator<Item = sys::Result<Extent>>,
+    (pace, windows): (&mut Pace, &mut Windows),
+    buffer: &mut [u8],
+    observer: &mut dyn CallObserver,
+) -> CallEnd {
+    let method = windows.method;
     for extent in extents {
         let extent = match extent {
             Ok(extent) => extent,
@@ -116,12 +131,11 @@ pub(in crate::copy) fn copy(
             };
             shared.gauges.read_bytes.add(got as u64);
             observer.seen(&buffer[..got], offset);
-            pace.started(got as u64);
+            windows.started(got as u64, pace);
             let wrote = timed(&shared.gauges.readers_waited_ns, || {
                 write(method, target, &buffer[..got], offset)
             });
             if let Err((at, error)) = wrote {
-                pace.ended(got as u64);
                 return refusal(method, at, error);
             }
             let end = offset + got as u64;
@@ -134,12 +148,11 @@ pub(in crate::copy) fn copy(
             if is_background && let Err(error) = file::sync_data(target) {
                 return CallEnd::Failed(offset, error);
             }
-            pace.written(got as u64);
             shared.gauges.written_bytes.add(got as u64);
             done += got as u64;
         }
     }
-    match windows.finish(source, target) {
+    match windows.finish(source, target, pace) {
         Ok(()) => CallEnd::Written,
         Err(error) => CallEnd::Failed(0, error),
     }
@@ -212,13 +225,16 @@ struct Windows {
     current: std::ops::Range<u64>,
     /// What is being written back.
     behind: std::ops::Range<u64>,
+    /// Bytes that were written, and as far as known are not on the device. What the cache takes
+    /// says nothing of the target's rate: it is that of the bytes that were waited for.
+    under_way: u64,
     /// Ranges of the source that this copy brought into the cache.
     brought: Vec<std::ops::Range<u64>>,
 }
 
 impl Windows {
     fn new(method: CallMethod) -> Self {
-        Self { method, current: 0..0, behind: 0..0, brought: Vec::new() }
+        Self { method, current: 0..0, behind: 0..0, under_way: 0, brought: Vec::new() }
     }
 
     fn is_bounded(&self) -> bool {
@@ -235,26 +251,46 @@ impl Windows {
         }
     }
 
-    fn written(&mut self, target: &File, offset: u64, bytes: u64, pace: &Pace) -> sys::Result<()> {
+    /// A piece is about to be written.
+    fn started(&mut self, bytes: u64, pace: &mut Pace) {
+        self.under_way += bytes;
+        pace.started(bytes);
+    }
+
+    /// So much of what is under way has left it.
+    fn left(&mut self, bytes: u64, pace: &mut Pace) {
+        let bytes = bytes.min(self.under_way);
+        self.under_way -= bytes;
+        pace.written(bytes);
+    }
+
+    fn written(
+        &mut self,
+        target: &File,
+        offset: u64,
+        bytes: u64,
+        pace: &mut Pace,
+    ) -> sys::Result<()> {
         if !self.is_bounded() {
+            self.left(bytes, pace);
             return Ok(());
         }
         let end = offset + bytes;
         if self.current.end != offset {
-            self.turn(target)?;
+            self.turn(target, pace)?;
             self.current = offset..offset;
         }
         self.current.end = end;
         let window = (pace.most() / 4).clamp(LEAST_WINDOW, MOST_WINDOW);
         if self.current.end - self.current.start >= window {
-            self.turn(target)?;
+            self.turn(target, pace)?;
             self.current = end..end;
         }
         Ok(())
     }
 
     /// Starts to write the current window back, and waits for the one before.
-    fn turn(&mut self, target: &File) -> sys::Result<()> {
+    fn turn(&mut self, target: &File, pace: &mut Pace) -> sys::Result<()> {
         if !self.current.is_empty() {
             let bytes = self.current.end - self.current.start;
             file::sync_range_start(target, self.current.start, bytes)?;
@@ -262,6 +298,7 @@ impl Windows {
         if !self.behind.is_empty() {
             let (start, bytes) = (self.behind.start, self.behind.end - self.behind.start);
             file::sync_range_wait(target, start, bytes)?;
+            self.left(bytes, pace);
             if self.method == CallMethod::Paced {
                 file::advise(target, start, bytes, CacheAdvice::DontNeed)?;
             }
@@ -270,11 +307,11 @@ impl Windows {
         Ok(())
     }
 
-    fn finish(&mut self, source: &File, target: &File) -> sys::Result<()> {
+    fn finish(&mut self, source: &File, target: &File, pace: &mut Pace) -> sys::Result<()> {
         if self.is_bounded() {
-            self.turn(target)?;
+            self.turn(target, pace)?;
             self.current = 0..0;
-            self.turn(target)?;
+            self.turn(target, pace)?;
         }
         for range in self.brought.drain(..) {
             // A hint; what stays is seen in the receipt.
