@@ -140,8 +140,7 @@ fn what_a_new_mount_could_not_decrypt_is_refused_before_anything_is_copied() {
     make_tree(source.path());
     let into = disk.path().join("secret");
     fs::create_dir(&into).unwrap();
-    let encrypted =
-        Command::new("perl").args(["-e", ENCRYPT]).arg(disk.path()).arg(&into).output();
+    let encrypted = Command::new("perl").args(["-e", ENCRYPT]).arg(disk.path()).arg(&into).output();
     if !encrypted.as_ref().is_ok_and(|ended| ended.status.success()) {
         return testkit::skip(format!("perl, and a kernel that encrypts files: {encrypted:?}"));
     }

@@ -240,7 +240,7 @@ mod tests {
             durable.note(&records, (whole << 20) + 17);
         }
         assert_eq!(records.find(&source, &target, path), Some(140 << 20));
-        // A copy through the cache gets its length last, and a record beyond its end is not its own.
+        // A copy through the cache gets its length last; what is beyond its end is not its own.
         let of_length =
             |mib: u64| records.find(&source, &FileStat { bytes: mib << 20, ..target }, path);
         assert_eq!((of_length(140), of_length(139)), (Some(140 << 20), Some(70 << 20)));
