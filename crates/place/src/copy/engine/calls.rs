@@ -87,21 +87,6 @@ pub(in crate::copy) fn copy(
     observer: &mut dyn CallObserver,
 ) -> CallEnd {
     let mut windows = Windows::new(method);
-    let end =
-        copy_extents(shared, (source, target), extents, (pace, &mut windows), buffer, observer);
-    pace.ended(windows.under_way);
-    end
-}
-
-fn copy_extents(
-    shared: &CopyShared<'_>,
-    (source, target): (&File, &File),
-    extents: impl Iterator<Item = sys::Result<Extent>>,
-    (pace, windows): (&mut Pace, &mut Windows),
-    buffer: &mut [u8],
-    observer: &mut dyn CallObserver,
-) -> CallEnd {
-    let method = windows.method;
     for extent in extents {
         let extent = match extent {
             Ok(extent) => extent,
@@ -131,10 +116,11 @@ fn copy_extents(
             };
             shared.gauges.read_bytes.add(got as u64);
             observer.seen(&buffer[..got], offset);
-            windows.started(got as u64, pace);
+            pace.started(got as u64);
             let wrote = timed(&shared.gauges.readers_waited_ns, || {
                 write(method, target, &buffer[..got], offset)
             });
+            pace.ended(got as u64);
             if let Err((at, error)) = wrote {
                 return refusal(method, at, error);
             }
@@ -225,16 +211,13 @@ struct Windows {
     current: std::ops::Range<u64>,
     /// What is being written back.
     behind: std::ops::Range<u64>,
-    /// Bytes that were written, and as far as known are not on the device. What the cache takes
-    /// says nothing of the target's rate: it is that of the bytes that were waited for.
-    under_way: u64,
     /// Ranges of the source that this copy brought into the cache.
     brought: Vec<std::ops::Range<u64>>,
 }
 
 impl Windows {
     fn new(method: CallMethod) -> Self {
-        Self { method, current: 0..0, behind: 0..0, under_way: 0, brought: Vec::new() }
+        Self { method, current: 0..0, behind: 0..0, brought: Vec::new() }
     }
 
     fn is_bounded(&self) -> bool {
@@ -251,19 +234,6 @@ impl Windows {
         }
     }
 
-    /// A piece is about to be written.
-    fn started(&mut self, bytes: u64, pace: &mut Pace) {
-        self.under_way += bytes;
-        pace.started(bytes);
-    }
-
-    /// So much of what is under way has left it.
-    fn left(&mut self, bytes: u64, pace: &mut Pace) {
-        let bytes = bytes.min(self.under_way);
-        self.under_way -= bytes;
-        pace.written(bytes);
-    }
-
     fn written(
         &mut self,
         target: &File,
@@ -272,7 +242,7 @@ impl Windows {
         pace: &mut Pace,
     ) -> sys::Result<()> {
         if !self.is_bounded() {
-            self.left(bytes, pace);
+            pace.written(bytes);
             return Ok(());
         }
         let end = offset + bytes;
@@ -298,7 +268,8 @@ impl Windows {
         if !self.behind.is_empty() {
             let (start, bytes) = (self.behind.start, self.behind.end - self.behind.start);
             file::sync_range_wait(target, start, bytes)?;
-            self.left(bytes, pace);
+            // What the cache takes says nothing of the target's rate.
+            pace.written(bytes);
             if self.method == CallMethod::Paced {
                 file::advise(target, start, bytes, CacheAdvice::DontNeed)?;
             }
