@@ -6,7 +6,7 @@
 //! ```text
 //! save:     walk -> entries that changed -> pieces that changed -> data file -> manifest
 //! restore:  manifest -> hidden directory -> data, metadata, links -> one rename
-//! create:   manifest -> a tmpfs without a place -> data, metadata, links -> one call
+//! create:   manifest -> a mount without a place -> data, metadata, links -> one call
 //! ```
 //!
 //! `docs/ramdisk-store.md` has the bytes, and how to recover without this program.
@@ -17,11 +17,13 @@ mod change;
 mod content;
 mod create;
 mod current;
+mod devices;
 mod freeze;
 mod gauges;
 mod hidden;
 mod identity;
 mod keeper;
+mod kind;
 mod known;
 mod manifest;
 mod pack;
@@ -29,6 +31,7 @@ pub mod record;
 mod release;
 mod restore;
 mod save;
+mod snapshot;
 mod status;
 mod store;
 mod trial;
@@ -40,6 +43,7 @@ pub use freeze::FreezeCommands;
 pub use gauges::RamdiskGauges;
 pub use identity::DirectoryIdentity;
 pub use keeper::Keeper;
+pub use kind::RamdiskKind;
 pub use known::{known, known_at, note_kept};
 pub use manifest::{MANIFEST_VERSION, Manifest, seal};
 pub use release::{RamdiskReleaseReport, release};

@@ -172,6 +172,12 @@ impl Directory {
         &self.path
     }
 
+    /// The same open directory under another path, which is for messages alone.
+    #[must_use]
+    pub fn shown_as(self, path: &Path) -> Self {
+        Self { path: path.to_owned(), ..self }
+    }
+
     /// The open directory itself, for instance to lock it.
     #[must_use]
     pub fn file(&self) -> &File {

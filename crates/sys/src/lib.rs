@@ -44,6 +44,7 @@ pub mod scheduling;
 pub mod shared_memory;
 pub mod signals;
 pub mod spawn;
+pub mod subvolume;
 pub mod swap_area;
 pub mod taskstats;
 pub mod timed_stat;

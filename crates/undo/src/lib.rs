@@ -14,6 +14,7 @@ mod change;
 mod journal;
 #[cfg(test)]
 mod tests;
+pub mod zram;
 
 pub use change::{Change, Setting, chosen};
 pub use journal::Journal;

@@ -57,6 +57,7 @@ const BESIDE: &[&str] = &[
     "crates/terrace/tests/import.rs",
     "crates/terrace/tests/proof.rs",
     "crates/terrace/tests/ramdisk_adopt.rs",
+    "crates/terrace/tests/ramdisk_atomic.rs",
     "crates/terrace/tests/ramdisk_keep.rs",
     "crates/terrace/tests/ramdisk_mount.rs",
     "crates/terrace/tests/ramdisk_store.rs",

@@ -69,6 +69,7 @@ const FILE_BY_PATH: CallRule = CallRule {
         ("crates/record/src/tasks/proc.rs", "File::open", PROC),
         ("crates/record/src/trace/stack/kept.rs", "File::open", PROC),
         ("crates/undo/src/change.rs", "OpenOptions", SETTING),
+        ("crates/undo/src/zram.rs", "fs::write", SETTING),
     ],
 };
 

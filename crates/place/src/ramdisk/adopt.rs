@@ -12,13 +12,14 @@ use super::change::{change, holder_names};
 use super::create::{RamdiskCreate, RamdiskCreateReport, create};
 use super::record::{RamdiskRecord, RamdiskRecords, absolute};
 use super::save::{SaveReport, SaveRequest, compare, compare_directory, save};
+use super::snapshot::is_in_memory;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use model::progress::{Control, ProgressSink};
 use serde::Serialize;
 use std::path::Path;
 use sys::directory::Directory;
-use sys::{file, mount};
+use sys::mount;
 
 const ADOPT: &str = "adopt";
 
@@ -61,7 +62,7 @@ pub fn adopt(
         .map_err(|error| refused(ErrorKind::Usage, sys::plain_reason(&error)))?;
     let covered = Directory::open(&point)
         .map_err(|error| refused(ErrorKind::Usage, sys::plain_reason(&error.source)))?;
-    if file::file_system(covered.file())?.in_ram {
+    if is_in_memory(root, &covered)? {
         return Err(refused(ErrorKind::Usage, "it is in memory already".to_owned()));
     }
     refuse_in_use(root, &point)?;

@@ -74,6 +74,7 @@ pub fn grow(root: &Root, name: &Path, size: Bytes, force: bool) -> Result<Ramdis
     }
     let records = RamdiskRecords::lock(root)?;
     let mut ramdisk = records.find(name)?;
+    ramdisk.kind.refuse_other_size().map_err(|error| error.at(&ramdisk.mount_point))?;
     let top = ramdisk.open(root, GROW)?;
     let used_bytes = file::file_system(top.file())?.used_bytes.unwrap_or(0);
     if size.0 < used_bytes {
@@ -140,6 +141,12 @@ pub fn remove(
     } else if state == RamdiskState::Replaced && !request.discard {
         let why = "something else is mounted there, and is not touched; --discard only forgets the \
                    RAM disk that was made here";
+        return Err(Error::new(ErrorKind::Impossible, REMOVE, why).at(&report.ramdisk.mount_point));
+    }
+    if state == RamdiskState::Unmounted && report.ramdisk.kind.outlives_mount() && !request.discard
+    {
+        let kept = report.ramdisk.kind.after_unmount();
+        let why = format!("it was unmounted by another program, and {kept}; --discard gives it up");
         return Err(Error::new(ErrorKind::Impossible, REMOVE, why).at(&report.ramdisk.mount_point));
     }
     records.remove(&report.ramdisk)?;

@@ -1,7 +1,8 @@
-//! Makes a RAM disk: a tmpfs that is filled from its store before it is anywhere to be seen.
+//! Makes a RAM disk, which is filled from its store before it is anywhere to be seen.
 //!
 //! 1. Everything that can be refused is refused: size, place, store.
-//! 2. The tmpfs is mounted without a place in the tree, and the newest generation restored into it.
+//! 2. It is mounted without a place in the tree ([`super::kind`]), and the newest generation
+//!    restored into it.
 //! 3. Under the lock of the records it gets its place by one call ([`super::record`]).
 //!
 //! Killed before that call it is gone with its process; afterwards it is whole and known. While it
@@ -12,11 +13,13 @@ mod mount_point;
 use super::adopt::refuse_in_use;
 use super::catalog::Catalog;
 use super::identity::DirectoryIdentity;
+use super::kind::{self, MadeRamdisk, RamdiskKind};
 use super::record::{
     HugePolicy, RECORD_VERSION, RamdiskOptions, RamdiskPersist, RamdiskRecord, RamdiskRecords,
     RamdiskState, RecordedMount, absolute, remove_made_directory,
 };
 use super::restore::{RamdiskRestore, RamdiskRestoreReport, restore_into};
+use super::snapshot::is_in_memory;
 use super::store::Store;
 use crate::background::{Allowance, Limits, StopReason, WatchedGroup};
 use crate::tree::{TreeWalk, WalkEvent, WalkLimits};
@@ -33,11 +36,11 @@ use sys::attributes;
 use sys::directory::Directory;
 use sys::file::{self, Scratch};
 use sys::file_stat::{FileStat, InodeKind};
-use sys::mount::{DetachedMount, FileSystemOptions, MountRestrictions};
+use sys::mount::{DetachedMount, MountRestrictions};
 
-const MAKE: &str = "make a RAM disk at";
+pub(super) const MAKE: &str = "make a RAM disk at";
 /// What a page of a RAM disk takes.
-const PAGE_BYTES: u64 = 4096;
+pub(super) const PAGE_BYTES: u64 = 4096;
 /// What is left to the own control group: its limit is looked at every 20 ms, while workers write.
 const GROUP_ROOM: Bytes = Bytes(32 << 20);
 /// Bytes that are written at a time to touch memory before it is needed.
@@ -60,6 +63,8 @@ pub struct RamdiskCreate {
     pub owner: Option<(u32, u32)>,
     /// Whether its memory is touched before it is needed.
     pub prefault: bool,
+    /// Whether a save of it is of one moment: it is btrfs on zram, else a tmpfs.
+    pub atomic: bool,
     /// Where it is saved to, and restored from.
     pub persist: Option<RamdiskPersist>,
     /// Whether it may be larger than the memory that may be taken.
@@ -85,9 +90,9 @@ pub struct RamdiskCreateReport {
 
 /// What a generation takes on a RAM disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ContentNeed {
-    bytes: u64,
-    inodes: u64,
+pub(super) struct ContentNeed {
+    pub(super) bytes: u64,
+    pub(super) inodes: u64,
 }
 
 /// The floor of memory while a RAM disk is filled.
@@ -146,8 +151,8 @@ pub fn create(
     }
     let persist = persist.map(|(persist, _)| persist);
     let options = options(request, &point);
-    let mount = make(root, &options, &point, need)?;
-    let top = mount.top(&point.path)?;
+    let made = kind::make(root, request, &options, point.restrictions, need)?;
+    let top = made.mount.top(&point.path)?;
     let mut report = RamdiskCreateReport {
         ramdisk: RamdiskRecord {
             version: RECORD_VERSION,
@@ -158,6 +163,7 @@ pub fn create(
             made_directory: !point.is_there(),
             mounted_elsewhere: false,
             options,
+            kind: made.kind,
             persist,
             adopted: request.adopted,
             release: None,
@@ -172,7 +178,7 @@ pub fn create(
     }
     report.ramdisk.options = dress(request, &top, report.ramdisk.options)?;
     drop(top);
-    put(root, mount, &point, &mut report.ramdisk)?;
+    put(root, made, &point, &mut report.ramdisk)?;
     report.is_complete = true;
     Ok(report)
 }
@@ -235,7 +241,7 @@ fn check_store(
             return Err(refused(ErrorKind::Usage, why));
         }
     }
-    if file::file_system(directory.file())?.in_ram {
+    if is_in_memory(root, directory)? {
         notes.push("the store is in memory: it does not survive a restart".to_owned());
     }
     Ok((RamdiskPersist { store: path, ..persist.clone() }, store))
@@ -293,50 +299,6 @@ fn options(request: &RamdiskCreate, point: &MountPoint) -> RamdiskOptions {
     RamdiskOptions { size, huge, noswap, mode: request.mode.unwrap_or(mode), user, group }
 }
 
-/// The empty tmpfs, mounted nowhere.
-fn make(
-    root: &Root,
-    options: &RamdiskOptions,
-    point: &MountPoint,
-    need: Option<ContentNeed>,
-) -> Result<DetachedMount> {
-    let refused = |error: sys::Error| {
-        let kind = match error.kind {
-            sys::ErrorKind::Denied | sys::ErrorKind::Unsupported | sys::ErrorKind::Invalid => {
-                ErrorKind::Impossible
-            }
-            _ => ErrorKind::Failed,
-        };
-        Error::new(kind, MAKE, sys::plain_reason(&error.source)).at(&point.path)
-    };
-    let numbers = [
-        ("size", options.size.0.to_string()),
-        ("mode", format!("{:o}", options.mode)),
-        ("uid", options.user.to_string()),
-        ("gid", options.group.to_string()),
-    ];
-    let made = || {
-        let system = FileSystemOptions::new("tmpfs")?;
-        system.set("source", "terrace")?;
-        for (key, value) in &numbers {
-            system.set(key, value)?;
-        }
-        if let Some(huge) = options.huge {
-            system.set("huge", huge.word())?;
-        }
-        if options.noswap {
-            system.set_flag("noswap")?;
-        }
-        // Without it the kernel allows half as many as the machine has pages.
-        let usual = memory::total(root).map_or(0, |total| total.0 / PAGE_BYTES / 2);
-        if let Some(inodes) = need.map(|need| need.inodes).filter(|inodes| *inodes > usual / 2) {
-            system.set("nr_inodes", &(2 * inodes).to_string())?;
-        }
-        system.mount(point.restrictions)
-    };
-    made().map_err(refused)
-}
-
 /// Restores the newest generation and touches what is left, if that was asked for; whether it was
 /// not interrupted.
 fn fill(
@@ -359,7 +321,7 @@ fn fill(
             };
             let restored = restore_into(root, &restore, top, &mut |amount| guard.go_on(amount))?;
             guard.refuse_shortage()?;
-            refuse_full(top, &restored)?;
+            refuse_full(top, &report.ramdisk.kind, &restored)?;
             refuse_loss(request, top, &restored)?;
             let is_complete = restored.is_complete;
             report.restored = Some(restored);
@@ -387,9 +349,9 @@ fn fill(
 
 /// Refuses a RAM disk that became full: entries are missing then, and the next save would lose
 /// them.
-fn refuse_full(top: &Directory, restored: &RamdiskRestoreReport) -> Result<()> {
+fn refuse_full(top: &Directory, kind: &RamdiskKind, restored: &RamdiskRestoreReport) -> Result<()> {
     let space = file::file_system(top.file())?;
-    let is_full = space.free_bytes < PAGE_BYTES || space.free_inodes == Some(0);
+    let is_full = space.free_bytes < kind.least_free() || space.free_inodes == Some(0);
     if restored.failure_count > 0 && is_full {
         let why = format!("generation {} does not fit into its size", restored.generation);
         return Err(Error::new(ErrorKind::Usage, MAKE, why).at(top.path()));
@@ -494,6 +456,19 @@ fn dress(
 
 /// Gives the mount its place, known before and afterwards.
 fn put(
+    root: &Root,
+    made: MadeRamdisk,
+    point: &MountPoint,
+    record: &mut RamdiskRecord,
+) -> Result<()> {
+    let MadeRamdisk { mount, note, .. } = made;
+    let placed = put_locked(root, mount, point, record);
+    // Either a record claims its device by now, or that goes.
+    drop(note);
+    placed
+}
+
+fn put_locked(
     root: &Root,
     mount: DetachedMount,
     point: &MountPoint,

@@ -28,6 +28,11 @@ impl DirectoryIdentity {
         Self { boot, device: stat.device, inode: stat.inode, made: stat.created }
     }
 
+    /// The device number of its file system.
+    pub(super) fn device(&self) -> u64 {
+        self.device
+    }
+
     /// Whether the time when it was made is known: then no other directory has the same numbers.
     pub(super) fn is_dated(&self) -> bool {
         self.made.is_some()

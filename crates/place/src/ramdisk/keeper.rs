@@ -42,7 +42,7 @@ impl Keeper {
     pub fn start(root: &Root, request: SaveRequest) -> Result<Self> {
         let source = open_source(&request.source)?;
         let stat = FileStat::of(source.file())?;
-        refuse_own_store(&source, &stat, &request.store)?;
+        refuse_own_store(root, &source, &stat, &request.store)?;
         let directory = Store::directory_of(&request.store)?;
         let file = directory.open_or_create(OsStr::new(NAME), 0o600)?;
         if !lock::try_take(&file, LockMode::Exclusive)? {

@@ -4,6 +4,7 @@
 //! kept, so all commands know it as they know those of `create`. Such a record says nothing that
 //! the mount does not say: it goes when the mount does.
 
+use super::kind::RamdiskKind;
 use super::record::{
     HugePolicy, RECORD_VERSION, RamdiskOptions, RamdiskPersist, RamdiskRecord, RamdiskRecords,
     RamdiskState, RecordedMount, absolute,
@@ -84,6 +85,7 @@ fn mounted(root: &Root, point: &Path) -> Result<Option<RamdiskRecord>> {
         mount: RecordedMount::of(root, &top)?,
         is_mounted: true,
         made_directory: false,
+        kind: RamdiskKind::Tmpfs,
         mounted_elsewhere: true,
         options: RamdiskOptions { mode, user, group, ..options(&mount.super_options) },
         persist: None,

@@ -11,7 +11,9 @@
 //! removed. Whether a mount is still the one that was made is known by its number and by that of
 //! its top directory, never by its place.
 
+use super::devices::{self, ZramNote};
 use super::identity::DirectoryIdentity;
+use super::kind::RamdiskKind;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use model::Bytes;
@@ -59,6 +61,9 @@ pub struct RamdiskRecord {
     pub mounted_elsewhere: bool,
     /// What it was made with.
     pub options: RamdiskOptions,
+    /// What it is made of.
+    #[serde(default)]
+    pub kind: RamdiskKind,
     /// Where it is saved to, if anywhere.
     pub persist: Option<RamdiskPersist>,
     /// Whether it covers a directory whose content it took over.
@@ -226,11 +231,12 @@ impl RamdiskRecord {
             (RamdiskState::Replaced, None) => {
                 "something else is mounted there, and is not touched; the RAM disk that was made \
                  here cannot be reached"
+                    .to_owned()
             }
-            (_, None) => {
-                "it was unmounted by another program, and what was in it is gone; `terrace ramdisk \
-                 remove` forgets it"
-            }
+            (_, None) => format!(
+                "it was unmounted by another program, and {}; `terrace ramdisk remove` forgets it",
+                self.kind.after_unmount()
+            ),
         };
         Err(Error::new(ErrorKind::Impossible, operation, why).at(&self.mount_point))
     }
@@ -316,12 +322,32 @@ impl RamdiskRecords {
         Ok(file::replace(&self.directory, &name, &text, mode, durability)?)
     }
 
-    /// Removes the file of a RAM disk.
+    /// Removes the file of a RAM disk, and its device.
     ///
     /// # Errors
     /// As for removing it.
     pub fn remove(&self, record: &RamdiskRecord) -> Result<()> {
-        Ok(self.directory.remove(&file_name(&record.mount_point))?)
+        self.directory.remove(&file_name(&record.mount_point))?;
+        self.sweep_devices()
+    }
+
+    /// The atomic RAM disk whose files have this device number, if one was made here. Needs no
+    /// lock: each file is replaced at once. `None` for others than root.
+    pub(super) fn atomic_on(root: &Root, device: u64) -> Option<RamdiskRecord> {
+        let is_it =
+            |one: &RamdiskRecord| one.kind.device().is_some() && one.mount.top.device() == device;
+        Self::known(root).ok()?.into_iter().find(is_it)
+    }
+
+    /// Adds a zram device for a RAM disk that is being made.
+    pub(super) fn add_device(&self, size: Bytes) -> Result<ZramNote> {
+        devices::add(&self.root, &self.directory, size)
+    }
+
+    /// Removes the devices that no RAM disk needs any more.
+    fn sweep_devices(&self) -> Result<()> {
+        let needed: Vec<_> = self.all()?.iter().filter_map(|one| one.kind.device()).collect();
+        devices::sweep(&self.directory, |device| needed.contains(&device))
     }
 
     /// Completes or removes the files of mounts that were being made when their maker was killed,
@@ -344,6 +370,8 @@ impl RamdiskRecords {
                 remove_made_directory(&record);
             }
         }
+        // A device that cannot be removed now is tried again next time.
+        let _ = self.sweep_devices();
         Ok(())
     }
 }
@@ -438,6 +466,7 @@ mod tests {
                 user: 0,
                 group: 0,
             },
+            kind: RamdiskKind::Tmpfs,
             persist: Some(RamdiskPersist { store: "/s".into(), every_seconds: 300, keep: 3 }),
             adopted: false,
             release: None,

@@ -5,6 +5,8 @@
 //!    compared by hashes; pieces that the store has not are appended to a data file.
 //! 2. The data file is synced, then the manifest gets its name by one rename: now it counts.
 //!
+//! Of an atomic RAM disk a snapshot is walked in its place ([`super::snapshot`]).
+//!
 //! A time of change has grains, and through a shared mapping only the first write to a page moves
 //! it. So an entry that changed just before it was read, or that is mapped shared, is noted as
 //! unsettled: the next save compares its content.
@@ -18,6 +20,7 @@ use super::freeze::{FreezeCommands, Frozen};
 use super::identity::DirectoryIdentity;
 use super::manifest::{DayBytes, Entry, Line, Manifest};
 use super::pack::Pack;
+use super::snapshot::{SaveSnapshot, is_in_memory, is_other_subvolume};
 use super::store::{Generation, Loaded, MOST_CHANGES, Store};
 use crate::tree::TreeEntry;
 use crate::{EntryFailure, Error, ErrorKind, Result};
@@ -35,7 +38,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sys::attributes::FileTime;
 use sys::directory::Directory;
-use sys::file;
 use sys::file_stat::{FileStat, InodeKind};
 use walk_ahead::{WalkAhead, WalkedEntry};
 
@@ -46,6 +48,9 @@ const REPORT_EVERY: u64 = 256;
 /// A change of so many lines is written also if content and metadata are the same: the next save is
 /// quicker for it.
 const MANY_LINES: u64 = 64;
+/// A file that changed just before a snapshot may have its new time and its old content there: a
+/// write sets the time first, and may wait for a processor then. The next save compares it.
+const UNSURE_SECONDS: i64 = 2;
 /// Data files of which less than half is needed are not named any more, from this size on.
 const SMALLEST_REWRITTEN: u64 = 1 << 20;
 /// Nor are the smallest if there are more than this.
@@ -99,6 +104,8 @@ pub struct SaveReport {
     pub unseen_processes: u64,
     /// How long the users were frozen; absent if they were not.
     pub frozen_seconds: Option<f64>,
+    /// Whether a snapshot was read: it is what a power cut would have left.
+    pub is_snapshot: bool,
     /// Why the users may still be frozen.
     pub thaw_failure: Option<String>,
     /// What is to be known besides, as sentences.
@@ -157,10 +164,15 @@ impl Comparison {
 /// The directory that is saved, when the save began.
 struct SavedTop<'r> {
     root: &'r Root,
+    /// What is read: the directory, or a snapshot of it.
     source: Directory,
     stat: FileStat,
+    /// Which directory it is, not which snapshot.
+    identity: DirectoryIdentity,
     began: FileTime,
+    /// Which of its files are mapped; of a snapshot none is.
     mapped: SharedMappings,
+    is_snapshot: bool,
 }
 
 /// The generation before.
@@ -206,22 +218,30 @@ pub fn save(
 ) -> Result<SaveReport> {
     let started = Instant::now();
     let source = open_source(&request.source)?;
-    let in_ram = refuse_own_store(&source, &FileStat::of(source.file())?, &request.store)?;
+    let in_ram = refuse_own_store(root, &source, &FileStat::of(source.file())?, &request.store)?;
     let store = Store::open_or_create(&request.store, request.wait)?;
-    let frozen = request.freeze.as_ref().map(FreezeCommands::freeze).transpose()?;
-    let stat = FileStat::of(source.file())?;
+    let mut frozen = request.freeze.as_ref().map(FreezeCommands::freeze).transpose()?;
     let mut report = SaveReport::default();
     if in_ram {
         report.notes.push("the store is in memory: it does not survive a reboot".to_owned());
     }
-    // Before the first entry is examined: see `EntrySaver`.
-    let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
-    let top = SavedTop { root, source, stat, began: now(), mapped };
+    let stat = FileStat::of(source.file())?;
+    let began = now();
+    let (snapshot, top) = match SaveSnapshot::take(root, &source, &stat)? {
+        Some((snapshot, inside)) => {
+            // Its users may go on: what is read does not change any more.
+            report.thawed(frozen.take());
+            report.is_snapshot = true;
+            (Some(snapshot), SavedTop::of_snapshot(root, inside, &stat, began)?)
+        }
+        None => (None, SavedTop::of_directory(root, source, stat)),
+    };
     let mut report = thread::scope(|scope| {
         // It walks while the newest generation is read.
         let walk = WalkAhead::start(scope, top.source.reopen()?)?;
         save_walked(&top, &store, (request, frozen), report, walk, progress)
     })?;
+    drop((top, snapshot));
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -235,7 +255,7 @@ fn save_walked(
     walk: WalkAhead,
     progress: &mut ProgressSink<'_>,
 ) -> Result<SaveReport> {
-    let identity = DirectoryIdentity::new(top.root, &top.stat);
+    let identity = top.identity.clone();
     let newest = store.generations()?.last().copied();
     store.sweep(newest.map_or(0, |newest| newest.number))?;
     let loaded = newest.and_then(|newest| match store.load(newest) {
@@ -264,10 +284,7 @@ fn save_walked(
     let mut save = Save::new(store, loaded, report)?;
     let mut pack = Pack::new(store.directory(), number);
     let walked = save.take_all(top, walk, is_same, &mut pack, progress);
-    if let Some((time, thawed)) = frozen.map(Frozen::thaw) {
-        save.report.frozen_seconds = Some(time.as_secs_f64());
-        save.report.thaw_failure = thawed.err();
-    }
+    save.report.thawed(frozen);
     save.report.is_complete = walked?;
     if save.report.is_complete {
         save.finish(number, base, identity, pack)?;
@@ -319,8 +336,7 @@ pub(super) fn compare_directory(
     // That the next save tidies the store is no change of the directory.
     save.unwanted.clear();
     let mut pack = Pack::counting(store.directory());
-    let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
-    let top = SavedTop { root, source: directory, stat, began: now(), mapped };
+    let top = SavedTop::of_directory(root, directory, stat);
     let is_complete = thread::scope(|scope| {
         let walk = WalkAhead::start(scope, top.source.reopen()?)?;
         save.take_all(&top, walk, is_same, &mut pack, progress)
@@ -348,12 +364,17 @@ pub(super) fn open_source(source: &Path) -> Result<Directory> {
 
 /// Refuses a store on the RAM disk itself, which would be lost with it. Whether the store is in
 /// memory.
-pub(super) fn refuse_own_store(source: &Directory, stat: &FileStat, store: &Path) -> Result<bool> {
+pub(super) fn refuse_own_store(
+    root: &Root,
+    source: &Directory,
+    stat: &FileStat,
+    store: &Path,
+) -> Result<bool> {
     let existing = store.ancestors().find(|part| part.is_dir()).unwrap_or(Path::new("."));
     let there = Directory::open(existing)?;
     let is_on_it = FileStat::of(there.file())?.device == stat.device;
     let real = existing.canonicalize().unwrap_or_else(|_| existing.to_owned());
-    let in_ram = file::file_system(there.file())?.in_ram;
+    let in_ram = is_in_memory(root, &there)?;
     if is_on_it && (in_ram || real.starts_with(source.path())) {
         let why = "it is on what is to be saved, and would be lost with it";
         return Err(Error::new(ErrorKind::Usage, "keep the store in", why).at(store));
@@ -366,6 +387,43 @@ fn not_the_same(source: &Path) -> Error {
                or replaced, and what it held then would be lost. Restore it first, or save it with \
                --force";
     Error::new(ErrorKind::Impossible, "save", why).at(source)
+}
+
+impl SaveReport {
+    /// Lets frozen users go on.
+    fn thawed(&mut self, frozen: Option<Frozen>) {
+        if let Some((time, thawed)) = frozen.map(Frozen::thaw) {
+            self.frozen_seconds = Some(time.as_secs_f64());
+            self.thaw_failure = thawed.err();
+        }
+    }
+}
+
+impl<'r> SavedTop<'r> {
+    fn of_directory(root: &'r Root, source: Directory, stat: FileStat) -> Self {
+        let identity = DirectoryIdentity::new(root, &stat);
+        // Before the first entry is examined: see `EntrySaver`.
+        let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
+        Self { root, source, stat, identity, began: now(), mapped, is_snapshot: false }
+    }
+
+    /// `inside` a snapshot that was begun at `began`, of a directory with the state `live`.
+    fn of_snapshot(
+        root: &'r Root,
+        inside: Directory,
+        live: &FileStat,
+        began: FileTime,
+    ) -> Result<Self> {
+        Ok(Self {
+            root,
+            stat: FileStat::of(inside.file())?,
+            source: inside,
+            identity: DirectoryIdentity::new(root, live),
+            began: FileTime { seconds: began.seconds - UNSURE_SECONDS, ..began },
+            mapped: SharedMappings::default(),
+            is_snapshot: true,
+        })
+    }
 }
 
 impl<'s> Save<'s> {
@@ -412,6 +470,10 @@ impl<'s> Save<'s> {
         let mut done = 0;
         while let Some(walked) = walk.next()? {
             match walked {
+                WalkedEntry::Found(path, stat) if top.is_snapshot && is_other_subvolume(&stat) => {
+                    self.fail(&path, "it is another subvolume".to_owned());
+                    self.unread.push(path);
+                }
                 WalkedEntry::Found(path, stat) => {
                     if !(is_same && self.is_unchanged(&path, &stat)) {
                         let old = self.catalog.entry(&path);
@@ -447,8 +509,10 @@ impl<'s> Save<'s> {
             }
         }
         self.report.read_bytes = saver.read_bytes();
-        let device = sys::block::device_numbers(top.stat.device);
-        self.unsettle(&maps::shared(top.root, device), &top.mapped);
+        if !top.is_snapshot {
+            let device = sys::block::device_numbers(top.stat.device);
+            self.unsettle(&maps::shared(top.root, device), &top.mapped);
+        }
         Ok(true)
     }
 

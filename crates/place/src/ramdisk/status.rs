@@ -5,6 +5,7 @@
 //! taken from the generations of the store, and counts only while each was larger than the one
 //! before.
 
+use super::kind::RamdiskKind;
 use super::record::{RamdiskRecord, RamdiskRecords, RamdiskState};
 use super::save::{Comparison, compare};
 use super::store::Store;
@@ -43,7 +44,10 @@ pub struct RamdiskStatus {
     pub size_bytes: Option<u64>,
     /// What is in use.
     pub used_bytes: Option<u64>,
-    /// Of these, in swap.
+    /// The memory that an atomic one takes, compressed; absent for a tmpfs, which takes what is in
+    /// use.
+    pub memory_bytes: Option<u64>,
+    /// Of what is in use, in swap.
     pub swapped_bytes: Option<u64>,
     /// What would compress.
     pub sample: Option<CompressedSample>,
@@ -129,6 +133,7 @@ fn brief(root: &Root, ramdisk: RamdiskRecord) -> Result<(RamdiskStatus, Option<D
     let status = RamdiskStatus {
         age_seconds: ramdisk.persist.as_ref().and_then(|persist| newest_age(&persist.store)),
         size_bytes: space.map(|space| space.free_bytes + used_bytes.unwrap_or(0)),
+        memory_bytes: ramdisk.kind.memory(root).map(|memory| memory.0),
         ramdisk,
         state,
         used_bytes,
@@ -151,9 +156,14 @@ fn whole(
     let (Some(top), Some(used)) = (top, status.used_bytes) else {
         return Ok(status);
     };
-    let inspection = Inspection::of(root, top, used, progress)?;
-    status.swapped_bytes = inspection.swapped;
-    status.sample = Some(inspection.sample).filter(|sample| sample.bytes > 0);
+    if status.ramdisk.kind == RamdiskKind::Tmpfs {
+        let inspection = Inspection::of(root, top, used, progress)?;
+        status.swapped_bytes = inspection.swapped;
+        status.sample = Some(inspection.sample).filter(|sample| sample.bytes > 0);
+    } else {
+        // The kernel never swaps what zram holds.
+        status.swapped_bytes = Some(0);
+    }
     if let Some(persist) = &status.ramdisk.persist {
         match compare(root, &status.ramdisk.mount_point, &persist.store, progress) {
             Ok(compared) if compared.is_complete => status.compared = Some(compared),

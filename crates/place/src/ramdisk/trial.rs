@@ -13,6 +13,7 @@
 use super::hidden;
 use super::restore::{RamdiskRestore, restore};
 use super::save::{SaveReport, SaveRequest, save};
+use super::snapshot::is_in_memory;
 use crate::tree::remove_below;
 use crate::{Error, ErrorKind, Result};
 use machine::{Root, memory};
@@ -93,7 +94,7 @@ impl RamdiskTrial {
                        directory below it";
             return Err(refused(ErrorKind::Usage, why));
         }
-        if file::file_system(directory.file())?.in_ram {
+        if is_in_memory(root, &directory)? {
             return Err(refused(ErrorKind::Usage, "it is in memory already"));
         }
         let (hidden_name, hidden) = hidden::make(&holder, PREFIX)?;

@@ -58,9 +58,9 @@ impl Ramdisk {
 
 /// Make a RAM disk
 ///
-/// A tmpfs that is filled from the newest generation of its store before it appears: nothing half
-/// full is ever at MOUNT. Needs root. What nosuid, nodev and noexec forbid around MOUNT it forbids
-/// too.
+/// A tmpfs, or btrfs with --atomic, that is filled from the newest generation of its store before
+/// it appears: nothing half full is ever at MOUNT. Needs root. What nosuid, nodev and noexec forbid
+/// around MOUNT it forbids too.
 #[derive(Clone, Debug, Args)]
 pub struct CreateArgs {
     /// Where: an empty directory, or one that does not exist
@@ -91,6 +91,11 @@ pub struct CreateArgs {
     /// Touch all of its memory once, so that a host has backed it before it is needed
     #[arg(long)]
     pub prefault: bool,
+
+    /// Make it of btrfs on compressed memory (zram), so that each save is a snapshot: what a power
+    /// cut would leave, from which databases recover. Needs mkfs.btrfs; SIZE is before compression
+    #[arg(long, conflicts_with_all = ["huge", "noswap", "prefault"])]
+    pub atomic: bool,
 
     /// The directory of its store: restored from it now, and saved to it by `keep`
     #[arg(long, value_name = "STORE")]

@@ -75,6 +75,7 @@ fn create(args: &CreateArgs, color: When) -> Result<Exit> {
         mode: args.mode,
         owner: args.owner,
         prefault: args.prefault,
+        atomic: args.atomic,
         persist,
         force: args.force,
         adopted: args.adopted,
@@ -95,6 +96,7 @@ fn adopt(args: &AdoptArgs, color: When) -> Result<Exit> {
         mode: None,
         owner: None,
         prefault: false,
+        atomic: false,
         persist: Some(RamdiskPersist {
             store: args.persist.clone(),
             every_seconds: args.schedule.every.as_secs(),

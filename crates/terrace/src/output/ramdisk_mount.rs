@@ -10,7 +10,8 @@ use super::report::Report;
 use model::Bytes;
 use place::ramdisk::record::{RamdiskRecord, RamdiskState};
 use place::ramdisk::{
-    RamdiskCreateReport, RamdiskGrowReport, RamdiskGrowth, RamdiskRemoveReport, RamdiskStatus,
+    RamdiskCreateReport, RamdiskGrowReport, RamdiskGrowth, RamdiskKind, RamdiskRemoveReport,
+    RamdiskStatus,
 };
 use serde::Serialize;
 
@@ -55,11 +56,15 @@ impl Report for CreatePage {
         }
         let ramdisk = &made.ramdisk;
         let (point, size) = (path_words(&ramdisk.mount_point), ramdisk.options.size);
+        let kind = match ramdisk.kind {
+            RamdiskKind::Tmpfs => "a RAM disk",
+            RamdiskKind::Atomic(_) => "an atomic RAM disk",
+        };
         match &made.restored {
-            None => out.sentence(&format!("{point} is a RAM disk of {size}, and empty")),
+            None => out.sentence(&format!("{point} is {kind} of {size}, and empty")),
             Some(restored) => {
                 out.sentence(&format!(
-                    "{point} is a RAM disk of {size} with all of generation {}: {} with {}, in {}",
+                    "{point} is {kind} of {size} with all of generation {}: {} with {}, in {}",
                     restored.generation,
                     entries(restored.entries),
                     Bytes(restored.bytes),
@@ -255,12 +260,17 @@ fn cost_of_crash(status: &RamdiskStatus) -> String {
 fn use_words(status: &RamdiskStatus) -> String {
     match (status.state, status.used_bytes, status.size_bytes) {
         (RamdiskState::Unmounted, ..) => {
-            "unmounted by another program, and what was in it is gone".to_owned()
+            let kept = status.ramdisk.kind.after_unmount();
+            format!("unmounted by another program, and {kept}")
         }
         (RamdiskState::Replaced, ..) => "something else is mounted there".to_owned(),
         (RamdiskState::Mounted, Some(used), Some(size)) => {
             let share = used as f64 / size.max(1) as f64;
-            format!("{} of {} in use ({})", Bytes(used), Bytes(size), figure::percent(share))
+            let memory = status
+                .memory_bytes
+                .map(|bytes| format!(", which takes {} of memory, compressed", Bytes(bytes)));
+            let (used, size, share) = (Bytes(used), Bytes(size), figure::percent(share));
+            format!("{used} of {size} in use ({share}){}", memory.unwrap_or_default())
         }
         (RamdiskState::Mounted, ..) => "how much is in use is not known".to_owned(),
     }
@@ -350,6 +360,7 @@ mod tests {
             state: RamdiskState::Mounted,
             size_bytes: Some(1 << 30),
             used_bytes: Some(12 << 20),
+            memory_bytes: None,
             swapped_bytes: Some(0),
             sample: None,
             compared: None,

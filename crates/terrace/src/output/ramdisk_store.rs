@@ -98,6 +98,9 @@ impl Report for SavePage {
                 entries(saved.entries),
             ));
         }
+        if saved.is_new && saved.is_snapshot {
+            out.note("it is a snapshot: what a power cut would have left");
+        }
         if let Some(frozen) = saved.frozen_seconds {
             out.note(&format!("its users were frozen for {}", seconds(frozen)));
         }

@@ -48,6 +48,11 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
     let all = mounts::read(&root);
     let mount = mounts::behind(&all, &point).filter(|mount| mount.mount_point == point);
     let Some(mount) = mount.filter(|mount| mount.fs_type == "tmpfs") else {
+        if mounts::behind(&all, &point).is_some_and(|there| there.fs_type == "btrfs") {
+            let text = format!("{} is no tmpfs; units for others are not made", point.display());
+            let hint = "of an atomic RAM disk `create` and `keep` can be called by a unit of yours";
+            return Err(Error::usage(text).hint(hint));
+        }
         let text = format!("{} is not where a tmpfs is mounted now", point.display());
         return Err(Error::usage(text).hint("mount it first, with the options that it is to have"));
     };
