@@ -40,8 +40,10 @@ impl Windows {
             Some(_) => *periods.select_nth_unstable(middle).1,
             None => 0,
         };
-        let least_ns = (end_ns / MOST_WINDOWS).max(usual_ns * 2).max(SECOND_NS);
-        let length_ns = least_ns.div_ceil(SECOND_NS) * SECOND_NS;
+        // A damaged recording may last for ever.
+        let twice_ns = usual_ns.saturating_mul(2);
+        let least_ns = (end_ns / MOST_WINDOWS).max(twice_ns).max(SECOND_NS);
+        let length_ns = least_ns.div_ceil(SECOND_NS).saturating_mul(SECOND_NS);
         let count = usize::try_from(end_ns / length_ns + 1).unwrap_or(1);
         let mut windows = Self { length_ns, end_ns, at_ns, sampled_ns: vec![0; count] };
         for sample in 1..windows.at_ns.len() {
@@ -107,7 +109,7 @@ impl Windows {
         let last = to_ns.saturating_sub(1).max(from_ns) / self.length_ns;
         for at in first..=last {
             let start = (at * self.length_ns).max(from_ns);
-            let end = ((at + 1) * self.length_ns).min(to_ns);
+            let end = (at + 1).saturating_mul(self.length_ns).min(to_ns);
             let share = if to_ns > from_ns { (end - start) as f64 / whole_ns } else { 1.0 };
             if let Some(sum) = usize::try_from(at).ok().and_then(|at| sums.get_mut(at)) {
                 *sum += amount * share;
@@ -130,5 +132,22 @@ impl Windows {
         let is_pause = now_ns - before_ns > self.length_ns.max(PAUSE_NS);
         let at = usize::try_from(before_ns.midpoint(now_ns) / self.length_ns).ok()?;
         (!is_pause && at < self.sampled_ns.len()).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::recording::Tick;
+
+    #[test]
+    fn a_damaged_recording_that_lasts_for_ever_has_windows() {
+        let tick = |at_ns| Tick { at_ns, ..Tick::default() };
+        let ticks = vec![tick(0), tick(u64::MAX - 1), tick(u64::MAX)];
+        let windows = Windows::of(&Recording { ticks, ..Recording::default() });
+        assert!(windows.count() <= 2);
+        let mut sums = vec![0.0; windows.count()];
+        windows.add_evenly(u64::MAX - 9, u64::MAX, 8.0, &mut sums);
+        assert_eq!(sums.iter().sum::<f64>(), 8.0);
     }
 }
