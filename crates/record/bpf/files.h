@@ -156,13 +156,20 @@ int page_dirtied(u64 *context)
 	return 0;
 }
 
-/* A request whose pages belong to no file: they leave for swap, or come back from it. */
+/*
+ * A request whose pages belong to no file: they leave for swap, or come back from it. A program's own
+ * buffer is such a page too: it has no flag of swap when it is written past the cache, and is not
+ * locked when it is read into. A device above another hands a copy of the request down, which is not
+ * a second one.
+ */
 SECTION("tp_btf/block_bio_queue")
 int swap_queued(u64 *context)
 {
 	struct bio *bio = (void *)context[0];
 	u32 operation = bio->bi_opf & OPERATION, bytes = bio->bi_iter.bi_size;
-	if (operation > WRITE || !bytes)
+	if (operation > WRITE || !bytes || bio->bi_flags >> BIO_CLONED & 1)
+		return 0;
+	if (operation == WRITE && !(bio->bi_opf >> ENUM_VALUE(req_flag_bits, __REQ_SWAP) & 1))
 		return 0;
 	u64 vector = (u64)READ_FIELD(bio, bio, bi_io_vec);
 	u64 flags = read_pointer((u64)READ_FIELD(bio_vec, vector, bv_page));
@@ -174,6 +181,8 @@ int swap_queued(u64 *context)
 		leave_memory(PAGES_OF_SWAP, device, slot, bytes);
 		return 0;
 	}
+	if (!(flags >> ENUM_VALUE(pageflags, PG_locked) & 1))
+		return 0;
 	struct thread *thread = current_thread();
 	come_back(PAGES_OF_SWAP, device, slot, bytes, !!thread);
 	if (thread)

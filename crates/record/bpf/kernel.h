@@ -105,7 +105,9 @@ KERNEL_STRUCT folio {
 };
 KERNEL_STRUCT folio___old { u8 _folio_order; };
 KERNEL_STRUCT page { unsigned long compound_head; };
-enum pageflags { PG_head = 0xff, PG_swapbacked = 0xfe };
+enum pageflags { PG_head = 0xff, PG_swapbacked = 0xfe, PG_locked = 0xfd };
+enum req_flag_bits { __REQ_SWAP = 0xff };
+enum { BIO_CLONED = 1 };
 KERNEL_STRUCT bio_vec { struct page *bv_page; };
 KERNEL_STRUCT bvec_iter {
 	u64 bi_sector;
@@ -115,6 +117,7 @@ KERNEL_STRUCT block_device { u32 bd_dev; };
 KERNEL_STRUCT bio {
 	struct block_device *bi_bdev;
 	u32 bi_opf;
+	u16 bi_flags;
 	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;
 };

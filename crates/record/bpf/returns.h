@@ -128,10 +128,26 @@ INLINE u32 if_equal(u32 a, u32 b)
 /* Of a page that left before so many others it is not known which of them are out. */
 enum { KNOWN_MOST = (BLOCKS - 1) << BLOCK_SHIFT };
 
+/* Below 0 for a moment where a block began on two processors at once. */
+INLINE u32 count_in(struct departures *all, u32 block)
+{
+	u32 count = all->out[block & (BLOCKS - 1)];
+	return count & ~if_less(count, 0);
+}
+
+/* The page with this number is in again, or leaves once more; `mask` is 0 if it is not known. */
+INLINE void take_from(struct departures *all, u32 number, u32 mask)
+{
+	u32 one_less = mask & if_less((u32)all->count - number, KNOWN_MOST);
+	u32 block = block_of(number);
+	ADD(all->out[block], one_less);
+	ADD(all->out_of_row[block >> ROW_SHIFT], one_less);
+}
+
 /* How many followed pages left after the one with this number, and are still out. */
 OWN_FRAME u64 still_out(struct departures *all, u32 number)
 {
-	u32 block = block_of(number), last = block_of(all->count);
+	u32 block = block_of(number), last = block_of(all->count - 1);
 	u32 row = block >> ROW_SHIFT, last_row = last >> ROW_SHIFT;
 	u32 first_place = block & (ROW - 1), last_place = last & (ROW - 1);
 	/* In one row, the last one behind the first; else the way leads over the ends of two rows. */
@@ -139,14 +155,14 @@ OWN_FRAME u64 still_out(struct departures *all, u32 number)
 	u32 end = (last_place & in_one_row) | ((ROW - 1) & ~in_one_row);
 	u32 rows_between = (last_row - row - 1) & (ROWS - 1) & ~in_one_row;
 	/* On average half of its own block left after it. */
-	u64 sum = all->out[block] / 2;
+	u64 sum = count_in(all, block) / 2;
 #pragma clang loop unroll(disable)
 	for (u32 place = 0; place < ROW; place++) {
 		u32 in_first = if_less(first_place, place) & if_less(place, end + 1);
 		u32 in_last = if_less(place, last_place + 1) & ~in_one_row;
 		u32 is_between = if_less((place - row - 1) & (ROWS - 1), rows_between);
-		sum += all->out[(row << ROW_SHIFT | place) & (BLOCKS - 1)] & in_first;
-		sum += all->out[(last_row << ROW_SHIFT | place) & (BLOCKS - 1)] & in_last;
+		sum += count_in(all, row << ROW_SHIFT | place) & in_first;
+		sum += count_in(all, last_row << ROW_SHIFT | place) & in_last;
 		sum += all->out_of_row[place] & is_between;
 	}
 	return sum;
@@ -178,11 +194,13 @@ INLINE void leave_memory(enum page_kind kind, u64 file, u64 index, u64 bytes)
 	ADD(sums->left[kind], pages);
 	for (u32 at = 0; at < FOLLOWED_MOST && first + at * FOLLOWED_STEP < pages; at++) {
 		u64 hash = mix(file + index + first + at * FOLLOWED_STEP);
-		u32 slot = hash & (SLOTS - 1);
+		u32 slot = hash & (SLOTS - 1), name = hash >> 32 | 1;
 		struct page_out *page = map_lookup(&pages_out, &slot);
 		if (!page)
 			continue;
-		page->name = hash >> 32 | 1;
+		/* A slot of swap may be written again without having been read. */
+		take_from(all, page->number, if_equal(page->name, name));
+		page->name = name;
 		page->number = next_number(all);
 	}
 }
@@ -202,14 +220,10 @@ OWN_FRAME u64 take_in(struct departures *all, u64 file, u64 index, u64 pages)
 		struct page_out *page = map_lookup(&pages_out, &slot);
 		if (!page)
 			continue;
-		u32 is_known = if_equal(page->name ^ name, 0);
-		u32 age = (u32)all->count - page->number;
-		u32 one_less = is_known & if_less(age, KNOWN_MOST);
-		u32 block = block_of(page->number);
+		u32 is_known = if_equal(page->name, name);
 		number = (number & ~is_known) | (page->number & is_known);
 		page->name &= ~is_known;
-		ADD(all->out[block], one_less);
-		ADD(all->out_of_row[block >> ROW_SHIFT], one_less);
+		take_from(all, page->number, is_known);
 		had += is_known & 1;
 	}
 	return FORGET(had | (u64)number << 32, file);

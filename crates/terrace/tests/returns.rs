@@ -141,6 +141,31 @@ fn a_file_that_is_deleted_or_cut_off_leaves_nothing() {
     assert!(growths["file.came_back_bytes"] < 2 * MIB, "{growths:?}");
 }
 
+/// A database's own buffers look like pages of swap.
+#[test]
+fn a_file_that_is_written_and_read_past_the_cache_is_not_swap() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let script = "
+import mmap, os, sys
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
+buffer = mmap.mmap(-1, 1 << 20)
+for turn in range(3):
+    buffer[0] = turn
+    for place in range(32):
+        os.pwritev(file, [buffer], place << 20)
+    for place in range(32):
+        assert os.preadv(file, [buffer], place << 20) == 1 << 20
+";
+    let file = directory.join("file");
+    let argv = ["python3", "-c", script, &*file.to_string_lossy()];
+    let growths = recorded(directory.path(), &argv);
+    let (left, back) = (growths["swap.left_bytes"], growths["swap.came_back_bytes"]);
+    assert!(left < 2 * MIB && back < 2 * MIB, "{growths:?}");
+}
+
 #[test]
 fn pages_come_back_from_swap() {
     if let Some(need) = needs() {

@@ -263,9 +263,12 @@ impl InKernel {
         }
     }
 
-    /// Whether pages of files are seen both when they leave and when they come.
+    /// Whether pages of files and of swap are seen both when they leave and when they come: they
+    /// are in one order.
     fn sees_returns(&self) -> bool {
-        ["page_added", "page_deleted"].iter().all(|name| !self.lost.contains_key(name))
+        ["page_added", "page_deleted", "swap_queued"]
+            .iter()
+            .all(|name| !self.lost.contains_key(name))
     }
 
     /// Walks over all tasks: new ones get their storage, the others say what they used.

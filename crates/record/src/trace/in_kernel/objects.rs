@@ -41,6 +41,7 @@ const KERNEL_TYPES: &[&str] = &[
     "percpu_counter",
     "qstr",
     "queue_limits",
+    "req_flag_bits",
     "request",
     "request_queue",
     "sched_entity",
