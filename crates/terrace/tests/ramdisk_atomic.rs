@@ -217,7 +217,7 @@ fn it_is_filled_saved_and_removed_as_any_and_its_device_goes() {
         ("grow @ram 128m", 3, "cannot change"),
         ("save @ram/deep --persist @ram/inside", 2, "would be lost with it"),
         ("adopt @ram/deep --size 8m --persist @other", 2, "in memory already"),
-        ("install @ram --persist @store --dry-run", 2, "is no tmpfs"),
+        ("install @ram --persist @store --dry-run", 2, "is not a tmpfs"),
     ] {
         scene.ramdisk(words).refused(code, reason);
     }
@@ -266,6 +266,11 @@ fn what_makes_no_sense_is_refused_and_what_others_unmounted_is_not_given_up_by_i
     assert!(scene.ramdisk("list").out.contains("still on its device"));
     scene.ramdisk("save @ram/file --persist @none").refused(2, "");
     scene.ramdisk("remove @ram").refused(3, "still on its device");
+    // A new one in its place would forget it, and its files would go.
+    for kind in ["", " --atomic"] {
+        let again = format!("create @ram --size 64m{kind}");
+        scene.ramdisk(&again).refused(3, "still on its device");
+    }
     assert!(is_there(device));
     scene.ramdisk("remove @ram --discard").done();
     assert!(!is_there(device) && noted().is_empty());

@@ -351,7 +351,10 @@ fn fill(
 /// them.
 fn refuse_full(top: &Directory, kind: &RamdiskKind, restored: &RamdiskRestoreReport) -> Result<()> {
     let space = file::file_system(top.file())?;
-    let is_full = space.free_bytes < kind.least_free() || space.free_inodes == Some(0);
+    // Of btrfs it is not seen: what was begun for a file that failed is free again.
+    let is_full = space.free_bytes < kind.least_free()
+        || space.free_inodes == Some(0)
+        || kind.device().is_some();
     if restored.failure_count > 0 && is_full {
         let why = format!("generation {} does not fit into its size", restored.generation);
         return Err(Error::new(ErrorKind::Usage, MAKE, why).at(top.path()));
@@ -477,6 +480,7 @@ fn put_locked(
     let records = RamdiskRecords::lock(root)?;
     // Another program may have used the place meanwhile.
     let place = MountPoint::examine(&point.path, record.adopted)?;
+    records.refuse_to_forget(&point.path, MAKE)?;
     record.made_directory = !place.is_there();
     records.write(record)?;
     let attached = place.open_or_make().and_then(|directory| Ok(mount.attach(&directory)?));

@@ -149,7 +149,9 @@ fn levels_of(root: &Root, ramdisk: &RamdiskRecord) -> RamdiskLevels {
     let saved = ramdisk.persist.as_ref().and_then(|persist| newest_generation(&persist.store));
     let since = saved.map_or(0, nanoseconds);
     levels.generation_age_ns = saved.map(|saved| now_ns().saturating_sub(nanoseconds(saved)));
-    let has_swap = memory::read(root).swap_total.is_some_and(|swap| swap.0 > 0);
+    // What btrfs evicted was only cached.
+    let has_swap = ramdisk.kind.device().is_none()
+        && memory::read(root).swap_total.is_some_and(|swap| swap.0 > 0);
     if let Ok((swapped, unsaved)) = walk(top, since, has_swap) {
         levels.swapped_bytes = swapped;
         levels.unsaved_bytes = ramdisk.persist.as_ref().map(|_| unsaved);

@@ -23,6 +23,8 @@ use sys::file_stat::FileStat;
 /// `Usage` if there is none of that name, or it has no store; `Impossible` for others than root.
 pub fn known(root: &Root, name: &Path) -> Result<(RamdiskRecord, RamdiskPersist)> {
     let ramdisk = RamdiskRecords::lock(root)?.find(name)?;
+    // The directory below one that was unmounted is another one.
+    ramdisk.open(root, "save")?;
     let Some(persist) = ramdisk.persist.clone() else {
         let why = "it was made without a store; name one with --persist";
         return Err(Error::new(ErrorKind::Usage, "save the RAM disk", why).at(name));
@@ -50,7 +52,10 @@ pub fn note_kept(root: &Root, point: &Path, persist: RamdiskPersist) -> Result<(
     if sys::process::effective_uid() != 0 {
         return Ok(());
     }
-    let Some(mounted) = mounted(root, point)? else { return Ok(()) };
+    let made_here = known_at(root, point).filter(|one| one.state(root).0 == RamdiskState::Mounted);
+    let Some(mounted) = made_here.map_or_else(|| mounted(root, point), |one| Ok(Some(one)))? else {
+        return Ok(());
+    };
     let store = persist.store.canonicalize().unwrap_or_else(|_| persist.store.clone());
     let persist = Some(RamdiskPersist { store, ..persist });
     let records = RamdiskRecords::lock(root)?;
@@ -62,7 +67,10 @@ pub fn note_kept(root: &Root, point: &Path, persist: RamdiskPersist) -> Result<(
         Some(before) if before.state(root).0 == RamdiskState::Mounted => {
             RamdiskRecord { persist, ..before }
         }
-        _ => RamdiskRecord { persist, ..mounted },
+        _ => {
+            records.refuse_to_forget(&mounted.mount_point, "note the RAM disk")?;
+            RamdiskRecord { persist, ..mounted }
+        }
     };
     records.write(&record)
 }

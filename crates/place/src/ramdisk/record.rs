@@ -322,6 +322,22 @@ impl RamdiskRecords {
         Ok(file::replace(&self.directory, &name, &text, mode, durability)?)
     }
 
+    /// Refuses a new RAM disk in place of one that another program unmounted and whose files are on
+    /// its device: without its record they would go with the device.
+    ///
+    /// # Errors
+    /// `Impossible` then; as for the records.
+    pub(super) fn refuse_to_forget(&self, point: &Path, operation: &'static str) -> Result<()> {
+        let all = self.all()?;
+        let before = all.iter().find(|one| one.mount_point == point);
+        match before {
+            Some(before) if before.kind.outlives_mount() => {
+                before.open(&self.root, operation).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Removes the file of a RAM disk, and its device.
     ///
     /// # Errors
@@ -334,8 +350,12 @@ impl RamdiskRecords {
     /// The atomic RAM disk whose files have this device number, if one was made here. Needs no
     /// lock: each file is replaced at once. `None` for others than root.
     pub(super) fn atomic_on(root: &Root, device: u64) -> Option<RamdiskRecord> {
-        let is_it =
-            |one: &RamdiskRecord| one.kind.device().is_some() && one.mount.top.device() == device;
+        // The kernel gives the number of one that was unmounted to another file system.
+        let is_it = |one: &RamdiskRecord| {
+            one.kind.device().is_some()
+                && one.mount.top.device() == device
+                && one.state(root).0 != RamdiskState::Unmounted
+        };
         Self::known(root).ok()?.into_iter().find(is_it)
     }
 

@@ -27,6 +27,7 @@ use crate::{EntryFailure, Error, ErrorKind, Result};
 use entry_saver::{EntrySaver, Saved};
 use machine::Root;
 use machine::maps::{self, SharedMappings};
+use machine::mounts;
 use model::Bytes;
 use model::progress::{Progress, ProgressSink};
 use serde::Serialize;
@@ -49,8 +50,9 @@ const REPORT_EVERY: u64 = 256;
 /// quicker for it.
 const MANY_LINES: u64 = 64;
 /// A file that changed just before a snapshot may have its new time and its old content there: a
-/// write sets the time first, and may wait for a processor then. The next save compares it.
-const UNSURE_SECONDS: i64 = 2;
+/// write sets the time once, when it begins, and may move 2 GiB or be held back then. The next save
+/// compares it.
+const UNSURE_SECONDS: i64 = 60;
 /// Data files of which less than half is needed are not named any more, from this size on.
 const SMALLEST_REWRITTEN: u64 = 1 << 20;
 /// Nor are the smallest if there are more than this.
@@ -173,6 +175,8 @@ struct SavedTop<'r> {
     /// Which of its files are mapped; of a snapshot none is.
     mapped: SharedMappings,
     is_snapshot: bool,
+    /// Paths in a snapshot at which another file system is mounted: it has what is below that.
+    covered: HashSet<Vec<u8>>,
 }
 
 /// The generation before.
@@ -404,7 +408,16 @@ impl<'r> SavedTop<'r> {
         let identity = DirectoryIdentity::new(root, &stat);
         // Before the first entry is examined: see `EntrySaver`.
         let mapped = maps::shared(root, sys::block::device_numbers(stat.device));
-        Self { root, source, stat, identity, began: now(), mapped, is_snapshot: false }
+        Self {
+            root,
+            source,
+            stat,
+            identity,
+            began: now(),
+            mapped,
+            is_snapshot: false,
+            covered: HashSet::new(),
+        }
     }
 
     /// `inside` a snapshot that was begun at `began`, of a directory with the state `live`.
@@ -414,6 +427,11 @@ impl<'r> SavedTop<'r> {
         live: &FileStat,
         began: FileTime,
     ) -> Result<Self> {
+        let above = inside.path().canonicalize().unwrap_or_else(|_| inside.path().to_owned());
+        let path_below = |mount: &mounts::Mount| {
+            let path = mount.mount_point.strip_prefix(&above).ok()?.as_os_str().as_bytes();
+            (!path.is_empty()).then(|| path.to_owned())
+        };
         Ok(Self {
             root,
             stat: FileStat::of(inside.file())?,
@@ -422,7 +440,13 @@ impl<'r> SavedTop<'r> {
             began: FileTime { seconds: began.seconds - UNSURE_SECONDS, ..began },
             mapped: SharedMappings::default(),
             is_snapshot: true,
+            covered: mounts::read(root).iter().filter_map(path_below).collect(),
         })
+    }
+
+    /// Whether what is at a path is not in the snapshot.
+    fn is_left_out(&self, path: &[u8], stat: &FileStat) -> bool {
+        self.is_snapshot && (is_other_subvolume(stat) || self.covered.contains(path))
     }
 }
 
@@ -470,8 +494,8 @@ impl<'s> Save<'s> {
         let mut done = 0;
         while let Some(walked) = walk.next()? {
             match walked {
-                WalkedEntry::Found(path, stat) if top.is_snapshot && is_other_subvolume(&stat) => {
-                    self.fail(&path, "it is another subvolume".to_owned());
+                WalkedEntry::Found(path, stat) if top.is_left_out(&path, &stat) => {
+                    self.fail(&path, "it is another subvolume, or mounted there".to_owned());
                     self.unread.push(path);
                 }
                 WalkedEntry::Found(path, stat) => {

@@ -67,6 +67,8 @@ impl SaveSnapshot {
         lock::take(volume.file(), LockMode::Exclusive)?;
         sweep(&volume);
         let name = OsString::from(format!("{PREFIX}{:016x}", sys::random::seed()?));
+        // Making a snapshot writes them out too, but does not say what could not be written.
+        file::sync_file_system(files.file())?;
         subvolume::snapshot(&files, &volume, &name).map_err(failed)?;
         let mut this = Self { volume, name, top: None };
         let top = this.volume.subdirectory(&this.name)?;
