@@ -305,7 +305,8 @@ impl LargeFile {
             steps.go_by_calls();
         }
         shared.gauges.engine.set(method.engine().number());
-        if let Err(error) = shorten(&target, self.bytes()) {
+        // Behind what is known to be durable FAT may have what was on the disk before.
+        if let Err(error) = shorten(&target, self.from()) {
             return shared.outcome.failed(&self.job, &sys::plain_reason(&error));
         }
         let (range, allocated) = (self.from()..self.bytes(), self.job.stat.allocated_bytes);

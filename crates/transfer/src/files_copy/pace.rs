@@ -141,6 +141,12 @@ impl Pace {
         self.most_under_way = self.most_under_way.max(self.under_way);
     }
 
+    /// So many bytes besides are in the cache and not known to be on the target. They are under way
+    /// too, but no piece waits for them: who writes them waits by itself.
+    pub fn cached(&mut self, bytes: u64) {
+        self.most_under_way = self.most_under_way.max(self.under_way + bytes);
+    }
+
     /// A piece is written.
     pub fn written(&mut self, bytes: u64) {
         self.ended(bytes);

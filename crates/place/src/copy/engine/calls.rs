@@ -252,6 +252,8 @@ impl Windows {
         }
         self.current.end = end;
         let window = (pace.most() / 4).clamp(LEAST_WINDOW, MOST_WINDOW);
+        let behind = self.behind.end - self.behind.start;
+        pace.cached(self.current.end - self.current.start + behind);
         if self.current.end - self.current.start >= window {
             self.turn(target, pace)?;
             self.current = end..end;
