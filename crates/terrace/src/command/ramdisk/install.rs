@@ -49,13 +49,15 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
     let mount = mounts::behind(&all, &point).filter(|mount| mount.mount_point == point);
     let Some(mount) = mount.filter(|mount| mount.fs_type == "tmpfs") else {
         if mounts::behind(&all, &point).is_some_and(|there| there.fs_type == "btrfs") {
-            let text = format!("{} is no tmpfs; units for others are not made", point.display());
+            let text =
+                format!("{} is not a tmpfs; units are made only for a tmpfs", point.display());
             let hint = "of an atomic RAM disk `create` and `keep` can be called by a unit of yours";
             return Err(Error::usage(text).hint(hint));
         }
         let text = format!("{} is not where a tmpfs is mounted now", point.display());
         return Err(Error::usage(text).hint("mount it first, with the options that it is to have"));
     };
+    [&point, &store].into_iter().try_for_each(|path| refuse_unwritable(path))?;
     let program = std::env::current_exe().map_err(|error| refused(Path::new("terrace"), &error))?;
     let freeze = args.freeze.commands();
     let options = options(&mount.options, &mount.super_options);
@@ -106,12 +108,15 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
 pub(super) fn uninstall(args: &UninstallArgs) -> Result<Exit> {
     // What is unmounted by now, and whose directory is gone, has units all the same.
     let whole = || std::path::absolute(&args.mount).map_err(|error| refused(&args.mount, &error));
-    let point = match known::point(&Root::system(), &args.mount) {
-        Some(point) => point,
-        None => real(&args.mount).or_else(|_| whole())?,
-    };
     let place = args.to.clone().unwrap_or_else(|| PathBuf::from(UNITS));
     let directory = Directory::open(&place)?;
+    // A path that has units goes before a name that is known.
+    let typed = real(&args.mount).or_else(|_| whole())?;
+    let has_units = |point: &Path| {
+        units::names(point).iter().any(|name| is_there(&directory, name).unwrap_or(true))
+    };
+    let known = (!has_units(&typed)).then(|| known::point(&Root::system(), &args.mount)).flatten();
+    let point = known.unwrap_or(typed);
     let mut there = Vec::new();
     for name in units::names(&point) {
         if is_there(&directory, &name)? {
@@ -144,6 +149,18 @@ pub(super) fn uninstall(args: &UninstallArgs) -> Result<Exit> {
     }
     let text = format!("{} stays mounted, and is not kept any more.", point.display());
     Ok(output::show(&reloaded(&place, &text)?))
+}
+
+/// Refuses a path that a unit cannot name: systemd reads lines of text, and takes a last backslash
+/// and spaces at the ends for its own.
+fn refuse_unwritable(path: &Path) -> Result<()> {
+    let text = path.to_str().unwrap_or("\\");
+    let is_odd = text.chars().any(char::is_control) || text.ends_with([' ', '\\']);
+    if is_odd {
+        let text = format!("no unit can name {}: rename it", path.display());
+        return Err(Error::usage(text));
+    }
+    Ok(())
 }
 
 /// The path without links.

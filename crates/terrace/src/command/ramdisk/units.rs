@@ -99,10 +99,10 @@ pub(super) fn units(plan: &UnitPlan<'_>) -> Vec<Unit> {
 /// The line of /etc/fstab in place of the unit of the mount.
 pub(super) fn fstab_line(plan: &UnitPlan<'_>) -> String {
     let mut point = String::new();
-    for byte in plan.point.as_os_str().as_bytes() {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' | b'#' => point.push_str(&format!("\\{byte:03o}")),
-            byte => point.push(char::from(*byte)),
+    for letter in plan.point.to_string_lossy().chars() {
+        match letter {
+            ' ' | '\t' | '\n' | '\\' | '#' => point.push_str(&format!("\\{:03o}", letter as u32)),
+            letter => point.push(letter),
         }
     }
     format!("tmpfs {point} tmpfs {} 0 0", plan.options)
@@ -158,8 +158,8 @@ ExecStart={}
 TimeoutStartSec=infinity
 ",
         literal(&point),
-        word(&store),
-        word(&above),
+        path(&store),
+        path(&above),
         literal(&point),
         command(&plan, &words),
     )
@@ -202,7 +202,7 @@ WantedBy=local-fs.target
 {}",
         literal(&point),
         literal(&store),
-        word(&store),
+        path(&store),
         command(plan, &words),
         plan.users.iter().map(|user| format!("RequiredBy={}\n", literal(user))).collect::<String>(),
     )
@@ -267,6 +267,11 @@ fn word(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// A path in a list of a unit, in which a `$` has no meaning.
+fn path(text: &str) -> String {
+    word(text).replace("$$", "$")
 }
 
 /// A value of a unit in which nothing is replaced.
