@@ -7,7 +7,7 @@
 //!    save reads, by one control group.
 //! 2. A cut at any moment may cost what was acknowledged after the beginning of the last save that
 //!    had ended: the loss window. The database must hold exactly the state after some transaction,
-//!    not before the window and not after the last one ([`ledger`]).
+//!    not before the window and not after the last one (`ledger`).
 
 mod database;
 mod ledger;

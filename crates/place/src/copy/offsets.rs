@@ -176,7 +176,7 @@ impl DurableOffset {
 }
 
 /// The records in the bytes of such a file, one for each place that holds one, the offset last. For
-/// the fuzzer: a copy reads them by [`OffsetRecords::find`].
+/// the fuzzer: a copy reads them by `OffsetRecords::find`.
 #[must_use]
 pub fn stored_offsets(bytes: &[u8]) -> Vec<Vec<u64>> {
     bytes.chunks(PLACE_BYTES as usize).take(PLACES as usize).filter_map(parse).collect()
