@@ -19,8 +19,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use testkit::{
-    Cgroup, CutDisk, DiskMount, FaultPlan, FaultyDisk, FileSystem, LoopDevice, Mount, Random,
-    TempDir,
+    Cgroup, CutDisk, FaultPlan, FaultyDisk, FileSystem, LoopDevice, Mount, Random, TempDir,
 };
 
 use crate::process;
@@ -143,7 +142,7 @@ impl DatabaseCuts<'_> {
         let loads = databases.iter().map(start).collect::<Result<Vec<Load>, String>>()?;
         let scene = Scene { ram: &ram, store: &store, group: &group, disk: &disk };
         let mut saves = vec![self.save(&scene, &loads)?];
-        sync(&mount)?;
+        database::run("sync", &["-f", &mount.path().to_string_lossy()])?;
         let mut kept = disk.record().map_err(|error| error.to_string())?;
         saves[0].changes = [0, 0];
         for _ in 0..self.saves {
@@ -306,13 +305,4 @@ impl Side {
             .map_err(|error| error.to_string())?;
         Ok(Self { own, open })
     }
-}
-
-fn sync(mount: &DiskMount<'_>) -> Result<(), String> {
-    let mut command = Command::new("sync");
-    command.arg("-f").arg(mount.path());
-    process::run(command, LIMIT)
-        .and_then(process::Finished::success)
-        .map(drop)
-        .map_err(|error| error.to_string())
 }

@@ -59,7 +59,7 @@ pub trait Eviction {
     fn admit(&mut self, key: u64) -> Placement;
 
     /// What is in `slot` is no longer wanted (deleted, overwritten): frees the slot. A removal is
-    /// no eviction and leaves no ghost.
+    /// not an eviction and leaves no ghost.
     fn remove(&mut self, slot: u32);
 }
 

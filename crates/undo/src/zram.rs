@@ -103,7 +103,7 @@ impl ZramDevice {
         fs::write(&path, bytes.to_string()).map_err(|error| failed("give a size by", &path, error))
     }
 
-    /// Removes it with all that is in it. One that is gone is no error.
+    /// Removes it with all that is in it. Succeeds if it is gone already.
     ///
     /// # Errors
     /// `Other` with `EBUSY` while it is used.

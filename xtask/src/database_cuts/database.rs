@@ -238,7 +238,7 @@ fn account(mut command: Command, program: &Path) -> Command {
     command
 }
 
-fn run(program: &str, words: &[&str]) -> Result<String, String> {
+pub(super) fn run(program: &str, words: &[&str]) -> Result<String, String> {
     run_all(Command::new(program).args(words))
 }
 

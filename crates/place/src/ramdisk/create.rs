@@ -130,14 +130,10 @@ pub fn create(
             .map_err(|error| error.at(&point.path))?;
     }
     let mut notes = Vec::new();
-    let persist = match &request.persist {
-        Some(persist) => Some(check_store(root, persist, &point, &mut notes)?),
-        None => None,
-    };
-    let need = match &persist {
-        Some((_, store)) => content_of(store, request, &point)?,
-        None => None,
-    };
+    let check = |persist| check_store(root, persist, &point, &mut notes);
+    let persist = request.persist.as_ref().map(check).transpose()?;
+    let content = |(_, store): &_| content_of(store, request, &point);
+    let need = persist.as_ref().map(content).transpose()?.flatten();
     if request.adopted && need.is_none() {
         let why = "it would cover files of which its store has none";
         return Err(refused(ErrorKind::Usage, why.to_owned()));
@@ -352,9 +348,8 @@ fn fill(
 fn refuse_full(top: &Directory, kind: &RamdiskKind, restored: &RamdiskRestoreReport) -> Result<()> {
     let space = file::file_system(top.file())?;
     // Of btrfs it is not seen: what was begun for a file that failed is free again.
-    let is_full = space.free_bytes < kind.least_free()
-        || space.free_inodes == Some(0)
-        || kind.device().is_some();
+    let is_full =
+        space.free_bytes < PAGE_BYTES || space.free_inodes == Some(0) || kind.device().is_some();
     if restored.failure_count > 0 && is_full {
         let why = format!("generation {} does not fit into its size", restored.generation);
         return Err(Error::new(ErrorKind::Usage, MAKE, why).at(top.path()));
@@ -530,7 +525,8 @@ impl<'p, 'q> FillGuard<'p, 'q> {
     }
 }
 
-fn now() -> i64 {
+/// Seconds since 1970.
+pub(super) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 

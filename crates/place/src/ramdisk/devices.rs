@@ -43,7 +43,7 @@ impl ZramNote {
 impl Drop for ZramNote {
     fn drop(&mut self) {
         self.file = None;
-        // Whoever has the lock of the records next removes what cannot be removed now.
+        // What cannot be removed now is removed by the next command that locks the records.
         let _ = RamdiskRecords::lock(&self.root);
     }
 }
@@ -77,18 +77,12 @@ pub(super) fn add(root: &Root, place: &Directory, size: Bytes) -> Result<ZramNot
     }
     let failed = |error| Error::io("note the device of the RAM disk in", place.path(), error);
     file.write_all(device.sequence.to_string().as_bytes()).map_err(failed)?;
-    let sized = device.set_size(size.0);
-    let note = ZramNote { device, root: root.clone(), file: Some(file) };
-    match sized {
-        Ok(()) => Ok(note),
-        Err(error) => {
-            // Its drop would wait for the lock that the caller holds.
-            std::mem::forget(note);
-            let why =
-                format!("the size of {}: {}", device.name(), sys::plain_reason(&error.source));
-            Err(Error::new(ErrorKind::Failed, MAKE, why))
-        }
-    }
+    // On failure the lock of the file ends, and the next sweep removes the device.
+    device.set_size(size.0).map_err(|error| {
+        let why = format!("the size of {}: {}", device.name(), sys::plain_reason(&error.source));
+        Error::new(ErrorKind::Failed, MAKE, why)
+    })?;
+    Ok(ZramNote { device, root: root.clone(), file: Some(file) })
 }
 
 /// Removes the devices that are neither being filled nor claimed.

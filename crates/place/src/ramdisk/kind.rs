@@ -81,7 +81,7 @@ impl RamdiskKind {
         self.device().is_some_and(|device| device.is_there())
     }
 
-    /// Refuses another size where there is no way to it.
+    /// Refuses another size if it cannot change.
     pub(super) fn refuse_other_size(&self) -> Result<()> {
         match self {
             Self::Tmpfs => Ok(()),
@@ -98,15 +98,6 @@ impl RamdiskKind {
         let name = self.device()?.name();
         let all = machine::zram::devices(root);
         all.into_iter().find(|zram| zram.name == name)?.used_bytes.map(Bytes)
-    }
-
-    /// With less than this free it is full.
-    pub(super) fn least_free(&self) -> u64 {
-        match self {
-            Self::Tmpfs => PAGE_BYTES,
-            // Metadata have to find room too.
-            Self::Atomic(_) => OWN_ROOM,
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! kept, so all commands know it as they know those of `create`. Such a record says nothing that
 //! the mount does not say: it goes when the mount does.
 
+use super::create::now;
 use super::kind::RamdiskKind;
 use super::record::{
     HugePolicy, RECORD_VERSION, RamdiskOptions, RamdiskPersist, RamdiskRecord, RamdiskRecords,
@@ -13,7 +14,6 @@ use crate::{Error, ErrorKind, Result};
 use machine::{Root, mounts};
 use model::Bytes;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use sys::directory::Directory;
 use sys::file_stat::FileStat;
 
@@ -24,10 +24,10 @@ use sys::file_stat::FileStat;
 pub fn known(root: &Root, name: &Path) -> Result<(RamdiskRecord, RamdiskPersist)> {
     let ramdisk = RamdiskRecords::lock(root)?.find(name)?;
     // The directory below one that was unmounted is another one.
-    ramdisk.open(root, "save")?;
+    ramdisk.open(root, "keep")?;
     let Some(persist) = ramdisk.persist.clone() else {
         let why = "it was made without a store; name one with --persist";
-        return Err(Error::new(ErrorKind::Usage, "save the RAM disk", why).at(name));
+        return Err(Error::new(ErrorKind::Usage, "keep the RAM disk", why).at(name));
     };
     Ok((ramdisk, persist))
 }
@@ -85,11 +85,10 @@ fn mounted(root: &Root, point: &Path) -> Result<Option<RamdiskRecord>> {
     let Some(mount) = mounts::behind(&all, &point).filter(is_whole) else { return Ok(None) };
     let top = Directory::open(&point)?;
     let FileStat { mode, user, group, .. } = FileStat::of(top.file())?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(Some(RamdiskRecord {
         version: RECORD_VERSION,
         mount_point: point,
-        created_at: since.map_or(0, |since| since.as_secs() as i64),
+        created_at: now(),
         mount: RecordedMount::of(root, &top)?,
         is_mounted: true,
         made_directory: false,
@@ -102,7 +101,7 @@ fn mounted(root: &Root, point: &Path) -> Result<Option<RamdiskRecord>> {
     }))
 }
 
-/// Options of tmpfs as the kernel lists them; a size of 0 is no limit.
+/// Options of tmpfs as the kernel lists them; a size of 0 means unlimited.
 fn options(listed: &str) -> RamdiskOptions {
     let value = |key: &str| {
         listed.split(',').filter_map(|one| one.split_once('=')).find(|one| one.0 == key)

@@ -234,8 +234,9 @@ impl RamdiskRecord {
                     .to_owned()
             }
             (_, None) => format!(
-                "it was unmounted by another program, and {}; `terrace ramdisk remove` forgets it",
-                self.kind.after_unmount()
+                "it was unmounted by another program, and {}; `terrace ramdisk remove{}",
+                self.kind.after_unmount(),
+                if self.kind.outlives_mount() { " --discard` gives it up" } else { "` forgets it" }
             ),
         };
         Err(Error::new(ErrorKind::Impossible, operation, why).at(&self.mount_point))

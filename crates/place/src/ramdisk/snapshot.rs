@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind, Result};
 use machine::Root;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sys::directory::Directory;
 use sys::file_stat::{FileStat, InodeKind};
 use sys::lock::{self, LockMode};
@@ -127,7 +127,7 @@ fn is_snapshot(name: &OsStr) -> bool {
 }
 
 /// The path of a directory below the top of its RAM disk.
-fn path_below(record: &RamdiskRecord, source: &Directory) -> Result<std::path::PathBuf> {
+fn path_below(record: &RamdiskRecord, source: &Directory) -> Result<PathBuf> {
     let failed = |error| Error::io("find", source.path(), error);
     let whole = source.path().canonicalize().map_err(failed)?;
     whole.strip_prefix(&record.mount_point).map(Path::to_owned).map_err(|_| {

@@ -5,6 +5,7 @@
 //! taken from the generations of the store, and counts only while each was larger than the one
 //! before.
 
+use super::create::now;
 use super::kind::RamdiskKind;
 use super::record::{RamdiskRecord, RamdiskRecords, RamdiskState};
 use super::save::{Comparison, compare};
@@ -16,7 +17,6 @@ use model::progress::{Progress, ProgressSink};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 use sys::cachestat;
 use sys::directory::Directory;
 use sys::file;
@@ -292,10 +292,6 @@ impl Inspection {
             self.sample.compressed_bytes += compressed.len() as u64;
         }
     }
-}
-
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64)
 }
 
 #[cfg(test)]

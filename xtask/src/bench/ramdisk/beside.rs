@@ -109,7 +109,7 @@ fn saves(scene: &Scene, tree: &str, row: &mut Row) -> Result<(), Error> {
         let means = mean_round_s(&rounds, &[window]).zip(mean_round_s(&rounds, &[before, after]));
         let (beside_s, alone_s) = means.ok_or_else(|| Error::Malformed {
             what: "the rounds of the workers",
-            why: "none lies wholly within a save: it is too short here".to_owned(),
+            why: "none is wholly within a save: it is too short here".to_owned(),
         })?;
         row.beside_s.push(beside_s);
         row.alone_s.push(alone_s);
