@@ -1,9 +1,9 @@
 //! Rule: dependencies point one way, pure crates stay pure, and each third-party one is justified.
 //!
-//! Which crate may use which is a table here, as in the design. `model`, `explain` and `policy` touch no
-//! file, clock, process or environment outside of tests. Every third-party crate that a manifest
-//! names has a row in `docs/dependencies.md`, and every row and every workspace entry has a
-//! manifest that names it.
+//! Which crate may use which is a table here, as in the design. `model`, `explain` and `policy`
+//! touch no file, clock, process or environment outside of tests. Every third-party crate that a
+//! manifest names has a row in `docs/dependencies.md`, and every row and every workspace entry has
+//! a manifest that names it.
 
 use std::collections::BTreeSet;
 
