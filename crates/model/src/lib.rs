@@ -24,6 +24,7 @@ pub mod machine;
 pub mod probe;
 pub mod progress;
 pub mod proof;
+pub mod qualification;
 pub mod ramdisk;
 pub mod random;
 pub mod recording;
