@@ -8,8 +8,13 @@
 //! The figures are those of common devices of each kind, not of one product. No write cache is
 //! modelled: a write takes its time at once, and a flush only that of a command.
 
+mod flash;
+
 use std::fmt;
 use std::str::FromStr;
+
+use flash::{BurstArea, OpenBlock};
+use model::bytes::Bytes;
 
 use crate::Random;
 
@@ -49,7 +54,8 @@ pub struct Head {
 /// The parts that a service time is made of.
 ///
 /// As text: `hdd`, `usb` or `sd`, then any field changed, as in
-/// `usb,read_ms=1.5,write_bps=5000000`.
+/// `usb,read_ms=1.5,write_bps=5000000,burst_bytes=64M,burst_bps=60000000,erase_bytes=4M`.
+/// None of the three kinds has a burst or erase blocks unless they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Each read, wherever it is.
@@ -58,12 +64,23 @@ pub struct Timing {
     pub write_ms: f64,
     /// Added to a read that does not begin where the last request ended.
     pub jump_read_ms: f64,
-    /// Added to such a write.
+    /// Added to such a write, unless the disk has erase blocks: then it takes what those cost.
     pub jump_write_ms: f64,
     /// Bytes a second, reading.
     pub read_bps: f64,
-    /// Bytes a second, writing.
+    /// Bytes a second, writing, for as long as one likes.
     pub write_bps: f64,
+    /// Writes go at `burst_bps` until so many bytes were written, then at `write_bps`. While the
+    /// disk is idle, room for new ones comes back at `write_bps`. 0: no burst.
+    pub burst_bytes: u64,
+    /// Bytes a second, writing, while there is room for a burst. Set with `burst_bytes`.
+    pub burst_bps: f64,
+    /// The size of an erase block. A write that does not begin where the last one ended makes the
+    /// controller copy the rest of the block that was being written, and what lies before the write
+    /// in its own block: read at `read_bps`, written at `write_bps`. 0: none is modelled.
+    pub erase_bytes: u64,
+    /// Added to a read for each end of an erase block inside of it.
+    pub cross_read_ms: f64,
     /// The moving head, for disks that have one.
     pub head: Option<Head>,
 }
@@ -76,6 +93,10 @@ const HDD: Timing = Timing {
     jump_write_ms: 0.0,
     read_bps: 150e6,
     write_bps: 150e6,
+    burst_bytes: 0,
+    burst_bps: 0.0,
+    erase_bytes: 0,
+    cross_read_ms: 0.0,
     head: Some(Head { seek_min_ms: 1.0, seek_max_ms: 15.5, turn_ms: 8.33 }),
 };
 
@@ -87,6 +108,10 @@ const USB: Timing = Timing {
     jump_write_ms: 8.0,
     read_bps: 25e6,
     write_bps: 7e6,
+    burst_bytes: 0,
+    burst_bps: 0.0,
+    erase_bytes: 0,
+    cross_read_ms: 0.3,
     head: None,
 };
 
@@ -98,12 +123,25 @@ const SD: Timing = Timing {
     jump_write_ms: 4.0,
     read_bps: 40e6,
     write_bps: 15e6,
+    burst_bytes: 0,
+    burst_bps: 0.0,
+    erase_bytes: 0,
+    cross_read_ms: 0.3,
     head: None,
 };
 
 impl Timing {
     /// Sets the field called `key`; the error says which there are or what is wrong with the value.
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let size = match key {
+            "burst_bytes" => Some(&mut self.burst_bytes),
+            "erase_bytes" => Some(&mut self.erase_bytes),
+            _ => None,
+        };
+        if let Some(size) = size {
+            *size = value.parse::<Bytes>().map_err(|error| format!("{key}: {error}"))?.0;
+            return Ok(());
+        }
         let is_rate = key.ends_with("_bps");
         let least = if is_rate { 1.0 } else { 0.0 };
         let number = value
@@ -123,13 +161,25 @@ impl Timing {
             ("jump_write_ms", _) => Ok(&mut self.jump_write_ms),
             ("read_bps", _) => Ok(&mut self.read_bps),
             ("write_bps", _) => Ok(&mut self.write_bps),
+            ("burst_bps", _) => Ok(&mut self.burst_bps),
+            ("cross_read_ms", _) => Ok(&mut self.cross_read_ms),
             ("seek_min_ms", Some(head)) => Ok(&mut head.seek_min_ms),
             ("seek_max_ms", Some(head)) => Ok(&mut head.seek_max_ms),
             ("turn_ms", Some(head)) => Ok(&mut head.turn_ms),
             _ => Err(format!(
                 "no key {key:?}; there are read_ms, write_ms, jump_read_ms, jump_write_ms, read_bps, \
-                 write_bps, and of an hdd seek_min_ms, seek_max_ms, turn_ms"
+                 write_bps, burst_bytes, burst_bps, erase_bytes, cross_read_ms, and of an hdd \
+                 seek_min_ms, seek_max_ms, turn_ms"
             )),
+        }
+    }
+
+    /// What no single field shows to be wrong.
+    fn check(self) -> Result<Self, String> {
+        if (self.burst_bytes > 0) == (self.burst_bps > 0.0) {
+            Ok(self)
+        } else {
+            Err("burst_bytes and burst_bps go together".to_owned())
         }
     }
 }
@@ -153,7 +203,7 @@ impl FromStr for Timing {
                 part.split_once('=').ok_or_else(|| format!("{part:?} is not KEY=VALUE"))?;
             timing.set(key, value)?;
         }
-        Ok(timing)
+        timing.check()
     }
 }
 
@@ -162,8 +212,16 @@ impl fmt::Display for Timing {
         let megabytes = |bps: f64| bps / 1e6;
         write!(f, "read {} ms", self.read_ms + self.jump_read_ms)?;
         write!(f, " + {} MB/s", megabytes(self.read_bps))?;
-        write!(f, ", write {} ms", self.write_ms + self.jump_write_ms)?;
+        let jump_write_ms = if self.erase_bytes > 0 { 0.0 } else { self.jump_write_ms };
+        write!(f, ", write {} ms", self.write_ms + jump_write_ms)?;
         write!(f, " + {} MB/s", megabytes(self.write_bps))?;
+        if self.burst_bytes > 0 {
+            write!(f, " after {} at", Bytes(self.burst_bytes))?;
+            write!(f, " {} MB/s", megabytes(self.burst_bps))?;
+        }
+        if self.erase_bytes > 0 {
+            write!(f, ", erase blocks of {}", Bytes(self.erase_bytes))?;
+        }
         match self.head {
             None => Ok(()),
             Some(head) => write!(
@@ -182,6 +240,8 @@ pub struct DiskModel {
     len_bytes: u64,
     /// Where the last request ended.
     position: u64,
+    burst: BurstArea,
+    open_block: OpenBlock,
     /// Where the platter stands when the head arrives. From a fixed seed: a run can be repeated.
     random: Random,
 }
@@ -190,7 +250,14 @@ impl DiskModel {
     /// A disk of `len_bytes` bytes with its head at the start.
     #[must_use]
     pub fn new(timing: Timing, len_bytes: u64) -> Self {
-        Self { timing, len_bytes: len_bytes.max(1), position: 0, random: Random(1) }
+        Self {
+            timing,
+            len_bytes: len_bytes.max(1),
+            position: 0,
+            burst: BurstArea::default(),
+            open_block: OpenBlock::default(),
+            random: Random(1),
+        }
     }
 
     /// A hard disk of 7200 turns a minute.
@@ -217,20 +284,58 @@ impl DiskModel {
         self.timing
     }
 
+    /// The disk has waited so long for the next request; a server says so before it asks for the
+    /// time of that. Without it a disk is never idle.
+    pub fn idle(&mut self, idle_ns: u64) {
+        self.burst.empty(idle_ns, self.timing.write_bps);
+    }
+
     /// How long the disk is busy with this request, in nanoseconds, given all that came before it.
     pub fn service_ns(&mut self, request: DiskRequest) -> u64 {
         let timing = self.timing;
-        let (each_ms, jump_ms, bps) = match request.kind {
-            RequestKind::Read => (timing.read_ms, timing.jump_read_ms, timing.read_bps),
-            RequestKind::Write => (timing.write_ms, timing.jump_write_ms, timing.write_bps),
+        let is_jump = request.offset != self.position;
+        let service_ms = match request.kind {
+            RequestKind::Read => {
+                let jump_ms = if is_jump { timing.jump_read_ms } else { 0.0 };
+                timing.read_ms + jump_ms + self.read_transfer_ms(request)
+            }
+            RequestKind::Write => {
+                let has_blocks = timing.erase_bytes > 0;
+                let jump_ms = if is_jump && !has_blocks { timing.jump_write_ms } else { 0.0 };
+                timing.write_ms + jump_ms + self.write_transfer_ms(request)
+            }
             RequestKind::Flush => return nanoseconds(timing.write_ms),
         };
-        let mut service_ms = each_ms + transfer_ms(request.len, bps);
-        if request.offset != self.position {
-            service_ms += jump_ms + self.travel_ms(request.offset, bps);
-        }
+        let bps = match request.kind {
+            RequestKind::Read => timing.read_bps,
+            _ => timing.write_bps,
+        };
+        let travel_ms = if is_jump { self.travel_ms(request.offset, bps) } else { 0.0 };
         self.position = request.offset.saturating_add(request.len);
-        nanoseconds(service_ms)
+        nanoseconds(service_ms + travel_ms)
+    }
+
+    fn read_transfer_ms(&self, request: DiskRequest) -> f64 {
+        let Timing { read_bps, erase_bytes, cross_read_ms, .. } = self.timing;
+        let crossed = match erase_bytes {
+            0 => 0,
+            _ => flash::block_ends_within(request.offset, request.len, erase_bytes),
+        };
+        transfer_ms(request.len as f64, read_bps) + crossed as f64 * cross_read_ms
+    }
+
+    fn write_transfer_ms(&mut self, request: DiskRequest) -> f64 {
+        let Timing { read_bps, write_bps, burst_bytes, burst_bps, erase_bytes, .. } = self.timing;
+        let (mut burst, mut copied) = (0.0, 0);
+        if burst_bytes > 0 {
+            burst = self.burst.take(request.len, burst_bytes);
+        }
+        if erase_bytes > 0 {
+            copied = self.open_block.write(request.offset, request.len, erase_bytes);
+        }
+        let burst_ms = if burst > 0.0 { transfer_ms(burst, burst_bps) } else { 0.0 };
+        let copy_ms = transfer_ms(copied as f64, read_bps) + transfer_ms(copied as f64, write_bps);
+        burst_ms + transfer_ms(request.len as f64 - burst, write_bps) + copy_ms
     }
 
     /// How long the head takes to stand over `target`.
@@ -244,12 +349,12 @@ impl DiskModel {
         let turned = self.random.below(1 << 32) as f64 / (1u64 << 32) as f64;
         let travel_ms = seek_ms + head.turn_ms * turned;
         // What lies a little ahead comes under the head by itself.
-        if target > self.position { travel_ms.min(transfer_ms(gap, bps)) } else { travel_ms }
+        if target > self.position { travel_ms.min(transfer_ms(gap as f64, bps)) } else { travel_ms }
     }
 }
 
-fn transfer_ms(bytes: u64, bps: f64) -> f64 {
-    bytes as f64 / bps * 1e3
+fn transfer_ms(bytes: f64, bps: f64) -> f64 {
+    bytes / bps * 1e3
 }
 
 fn nanoseconds(milliseconds: f64) -> u64 {
@@ -325,6 +430,52 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_ends_and_comes_back_while_idle() {
+        let timing = "usb,write_ms=0,write_bps=5000000,burst_bytes=4MB,burst_bps=40000000";
+        let mut stick = DiskModel::new(timing.parse().unwrap(), GIB);
+        let mut at = 0;
+        let mut write_ms = |stick: &mut DiskModel, len: u64| {
+            at += len;
+            stick.service_ns(write(at - len, len)) as f64 / 1e6
+        };
+        assert_eq!(write_ms(&mut stick, 2_000_000), 50.0);
+        assert_eq!(write_ms(&mut stick, 3_000_000), 50.0 + 200.0, "the last third is late");
+        assert_eq!(write_ms(&mut stick, 1_000_000), 200.0);
+        stick.service_ns(read(0, 25_000_000));
+        assert_eq!(write_ms(&mut stick, 1_000_000), 8.0 + 200.0, "reading is not idle");
+        stick.idle(100_000_000);
+        assert_eq!(write_ms(&mut stick, 1_000_000), 12.5 + 100.0);
+        stick.idle(60_000_000_000);
+        assert_eq!(write_ms(&mut stick, 5_000_000), 100.0 + 200.0);
+    }
+
+    #[test]
+    fn a_write_inside_of_an_erase_block_copies_what_the_block_holds() {
+        let timing = "usb,erase_bytes=1MB,read_bps=20000000,write_bps=10000000";
+        let stick = || DiskModel::new(timing.parse().unwrap(), GIB);
+        let mut sequential = stick();
+        assert_eq!(sequential.service_ns(write(0, 500_000)), 51_000_000);
+        assert_eq!(sequential.service_ns(write(500_000, 500_000)), 51_000_000);
+        assert_eq!(sequential.service_ns(write(7_000_000, 1_000_000)), 101_000_000, "a whole one");
+        // 0.2 MB are read in 10 ms and written in 20.
+        assert_eq!(sequential.service_ns(write(2_200_000, 0)), 31_000_000);
+        // At random places a block is copied for each: 50 + 100 ms.
+        let iops = random_iops(stick(), RequestKind::Write);
+        assert!((6.4..6.8).contains(&iops), "{iops}");
+    }
+
+    #[test]
+    fn a_read_across_the_end_of_an_erase_block_takes_longer() {
+        let timing = "usb,erase_bytes=1M,cross_read_ms=0.5,read_bps=1e9";
+        let mut stick = DiskModel::new(timing.parse().unwrap(), GIB);
+        let mut read_ns = |offset| stick.service_ns(read(offset, 8192));
+        let (before, across) = (read_ns((5 << 20) - 8192), read_ns((5 << 20) - 4096));
+        assert_eq!(across, before + 500_000);
+        assert_eq!(read_ns(5 << 20), before);
+        assert_eq!(read_ns((5 << 19) - 4096), before, "the middle of a block");
+    }
+
+    #[test]
     fn a_flush_moves_nothing() {
         let mut disk = DiskModel::hdd(GIB);
         disk.service_ns(read(0, 4096));
@@ -346,6 +497,10 @@ mod tests {
         let mut disk = DiskModel::new(timing, GIB);
         assert_eq!(disk.service_ns(read(0, 0)), 2_000_000);
         assert_eq!("hdd".parse(), Ok(DiskModel::hdd(1).timing()));
+        let stick: Timing = "sd,burst_bytes=64M,burst_bps=6e7,erase_bytes=4M".parse().unwrap();
+        let shown = "read 0.6 ms + 40 MB/s, write 1 ms + 15 MB/s after 64 MiB at 60 MB/s, erase \
+                     blocks of 4 MiB";
+        assert_eq!(stick.to_string(), shown);
     }
 
     #[test]
@@ -357,5 +512,9 @@ mod tests {
         assert_eq!(error("hdd,turn_ms=inf"), "bad turn_ms \"inf\"");
         assert_eq!(error("sd,fast"), "\"fast\" is not KEY=VALUE");
         assert!(error("usb,turn_ms=3").starts_with("no key \"turn_ms\""));
+        assert!(error("usb,erase_bytes=4X").starts_with("erase_bytes: unknown unit"));
+        for half in ["usb,burst_bytes=4M", "usb,burst_bps=1e7", "usb,burst_bytes=0,burst_bps=1"] {
+            assert_eq!(error(half), "burst_bytes and burst_bps go together");
+        }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::disk_model::{DiskRequest, RequestKind};
 use crate::fuse_protocol::errno;
+use crate::true_size::{Beyond, TrueSize};
 use std::ops::Range;
 
 /// What makes a fault happen.
@@ -36,15 +37,6 @@ pub enum FileFault {
     Remove,
 }
 
-/// What a disk that claims more bytes than it has does with those beyond.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beyond {
-    /// Writes are dropped without an error, reads give zeros.
-    Dropped,
-    /// The address wraps around: what is written there replaces what is at the start.
-    Wraps,
-}
-
 /// A fault, and the files that it is for.
 #[derive(Clone, Debug)]
 struct PlannedFault {
@@ -61,7 +53,7 @@ struct PlannedFault {
 pub struct FaultPlan {
     faults: Vec<PlannedFault>,
     full_from: Option<u64>,
-    true_size: Option<(u64, Beyond)>,
+    true_size: Option<TrueSize>,
 }
 
 /// What the plan says about one request.
@@ -123,7 +115,7 @@ impl FaultPlan {
     #[must_use]
     pub fn true_size(mut self, bytes: u64, beyond: Beyond) -> Self {
         assert!(bytes > 0, "a disk has a byte");
-        self.true_size = Some((bytes, beyond));
+        self.true_size = Some(TrueSize { bytes, beyond });
         self
     }
 
@@ -166,22 +158,8 @@ impl FaultPlan {
     /// Where the bytes `[offset, offset + len)` really are: pieces in order, each with its offset
     /// (`None`: nowhere) and its length.
     pub(crate) fn pieces(&self, offset: u64, len: u64) -> Vec<(Option<u64>, u64)> {
-        let Some((size, beyond)) = self.true_size else {
-            return vec![(Some(offset), len)];
-        };
-        let mut pieces = Vec::new();
-        let (mut at, end) = (offset, offset.saturating_add(len));
-        while at < end {
-            let (place, room) = match beyond {
-                Beyond::Dropped if at >= size => (None, end - at),
-                Beyond::Dropped => (Some(at), size - at),
-                Beyond::Wraps => (Some(at % size), size - at % size),
-            };
-            let count = room.min(end - at);
-            pieces.push((place, count));
-            at += count;
-        }
-        pieces
+        let whole = || vec![(Some(offset), len)];
+        self.true_size.map_or_else(whole, |size| size.places(offset, len))
     }
 }
 
@@ -259,19 +237,5 @@ mod tests {
         assert_eq!(judge(Write, 90, 20), Judgement::Short(10));
         assert_eq!(judge(Write, 100, 1), fails(28));
         assert_eq!(judge(Read, 90, 20), Judgement::Serve);
-    }
-
-    #[test]
-    fn what_is_beyond_the_true_size_is_nowhere_or_at_the_start() {
-        let pieces =
-            |beyond, offset, len| FaultPlan::new().true_size(100, beyond).pieces(offset, len);
-        assert_eq!(pieces(Beyond::Dropped, 90, 20), [(Some(90), 10), (None, 10)]);
-        assert_eq!(pieces(Beyond::Dropped, 300, 5), [(None, 5)]);
-        assert_eq!(pieces(Beyond::Wraps, 90, 20), [(Some(90), 10), (Some(0), 10)]);
-        assert_eq!(
-            pieces(Beyond::Wraps, 250, 160),
-            [(Some(50), 50), (Some(0), 100), (Some(0), 10)]
-        );
-        assert_eq!(FaultPlan::new().pieces(90, 20), [(Some(90), 20)]);
     }
 }

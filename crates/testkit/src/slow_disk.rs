@@ -1,4 +1,5 @@
-//! A block device that takes the time of a hard disk for each request, over memory.
+//! A block device that takes the time of a modelled disk (hard disk, stick, card) for each request,
+//! over memory, and may claim more bytes than it has.
 //!
 //! The idea: the loop driver and the kernel's scheduler in front are those of any disk, so
 //! requests are merged and ordered as for a real one; what arrives waits for its modelled
@@ -9,10 +10,10 @@
 //! group that this process is not in**: if the whole machine were short of memory, freeing
 //! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
 
-use crate::disk_model::{DiskModel, DiskRequest, RequestKind};
+use crate::disk_model::{DiskModel, DiskRequest, RequestKind, Timing};
 use crate::fuse_file::{FileContent, FuseFile};
 use crate::fuse_leftovers::remove_leftovers;
-use crate::{LoopDevice, Mount, SwapDevice};
+use crate::{FileSystem, LoopDevice, Mount, SwapDevice, TrueSize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -53,14 +54,39 @@ impl SlowDisk {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn hdd(bytes: u64) -> Result<Self, String> {
+        Self::over(DiskModel::hdd(bytes), bytes, None)
+    }
+
+    /// A disk with `bytes` bytes and the times that `timing` says, as
+    /// `"usb,burst_bytes=16M,burst_bps=6e7"`.
+    ///
+    /// # Errors
+    /// What is wrong with `timing`, or the words for [`crate::skip`].
+    pub fn modelled(timing: &str, bytes: u64) -> Result<Self, String> {
+        Self::over(DiskModel::new(timing.parse::<Timing>()?, bytes), bytes, None)
+    }
+
+    /// The same, of which there is only `true_size`. It takes no more memory than that.
+    ///
+    /// # Errors
+    /// What is wrong with `timing`, or the words for [`crate::skip`].
+    pub fn fake(timing: &str, bytes: u64, true_size: TrueSize) -> Result<Self, String> {
+        Self::over(DiskModel::new(timing.parse::<Timing>()?, bytes), bytes, Some(true_size))
+    }
+
+    fn over(model: DiskModel, bytes: u64, true_size: Option<TrueSize>) -> Result<Self, String> {
         if !crate::is_root() {
             return Err("root".to_owned());
         }
         remove_leftovers();
         let counters = Arc::new(Counters::default());
+        let is_rotational = model.timing().head.is_some();
         let file = FuseFile::mount(Platter {
-            model: DiskModel::hdd(bytes),
-            bytes: vec![0; bytes as usize],
+            model,
+            len_bytes: bytes,
+            bytes: vec![0; true_size.map_or(bytes, |size| size.bytes.min(bytes)) as usize],
+            true_size,
+            gathered: Vec::new(),
             free_at: Instant::now(),
             head: 0,
             counters: Arc::clone(&counters),
@@ -68,7 +94,7 @@ impl SlowDisk {
         let device = LoopDevice::direct_over(file.path())?;
         let mut disk = Self { device, settings: Vec::new(), counters, file };
         // What the kernel sets for a real one.
-        disk.set("rotational", "1")?;
+        disk.set("rotational", if is_rotational { "1" } else { "0" })?;
         disk.set("scheduler", "mq-deadline")?;
         Ok(disk)
     }
@@ -107,6 +133,15 @@ impl SlowDisk {
     pub fn as_ext4(&self) -> Result<Mount<'_>, String> {
         // Beside the file, so that it goes with it if this process is killed.
         Mount::ext4(self.path(), self.file.path().with_file_name("mount"))
+    }
+
+    /// Makes a file system on it and mounts that.
+    ///
+    /// # Errors
+    /// The words for [`crate::skip`].
+    pub fn mount(&self, file_system: FileSystem) -> Result<Mount<'_>, String> {
+        file_system.make(&self.path().to_string_lossy())?;
+        Mount::existing(file_system, self.path(), self.file.path().with_file_name("mount"))
     }
 
     /// Changes a setting of the device's queue, and keeps what was there for the next user
@@ -148,7 +183,13 @@ struct Counters {
 /// The disk behind the file.
 struct Platter {
     model: DiskModel,
+    /// What it claims to have.
+    len_bytes: u64,
+    /// What it has.
     bytes: Vec<u8>,
+    true_size: Option<TrueSize>,
+    /// The last read of a disk that has less than it claims.
+    gathered: Vec<u8>,
     /// When the last request was served.
     free_at: Instant,
     /// Where it ended.
@@ -162,6 +203,7 @@ impl Platter {
         let now = Instant::now();
         let waited = now.saturating_duration_since(self.free_at) < IN_LINE;
         let start = if waited { self.free_at } else { now };
+        self.model.idle(start.saturating_duration_since(self.free_at).as_nanos() as u64);
         let request = DiskRequest { kind, offset, len };
         self.free_at = start + Duration::from_nanos(self.model.service_ns(request));
         if kind != RequestKind::Flush {
@@ -174,22 +216,40 @@ impl Platter {
 
 impl FileContent for Platter {
     fn bytes(&self) -> u64 {
-        self.bytes.len() as u64
+        self.len_bytes
     }
 
     fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
         self.counters.reads.fetch_add(1, Relaxed);
         self.counters.read_bytes.fetch_add(bytes as u64, Relaxed);
         self.serve(RequestKind::Read, offset, bytes as u64);
-        &self.bytes[offset as usize..offset as usize + bytes]
+        let Some(size) = self.true_size else {
+            return &self.bytes[offset as usize..offset as usize + bytes];
+        };
+        self.gathered.clear();
+        for (place, len) in size.places(offset, bytes as u64) {
+            match place {
+                Some(at) => self.gathered.extend(&self.bytes[at as usize..(at + len) as usize]),
+                None => self.gathered.resize(self.gathered.len() + len as usize, 0),
+            }
+        }
+        &self.gathered
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        let bytes = data.len();
+        let bytes = data.len() as u64;
         self.counters.writes.fetch_add(1, Relaxed);
-        self.counters.written_bytes.fetch_add(bytes as u64, Relaxed);
-        self.serve(RequestKind::Write, offset, bytes as u64);
-        self.bytes[offset as usize..offset as usize + bytes].copy_from_slice(data);
+        self.counters.written_bytes.fetch_add(bytes, Relaxed);
+        self.serve(RequestKind::Write, offset, bytes);
+        let whole = || vec![(Some(offset), bytes)];
+        let mut rest = data;
+        for (place, len) in self.true_size.map_or_else(whole, |size| size.places(offset, bytes)) {
+            let (part, behind) = rest.split_at(len as usize);
+            rest = behind;
+            if let Some(at) = place {
+                self.bytes[at as usize..(at + len) as usize].copy_from_slice(part);
+            }
+        }
     }
 
     fn flush(&mut self) {

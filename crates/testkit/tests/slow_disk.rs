@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use testkit::disk_model::{DiskModel, DiskRequest, RequestKind};
-use testkit::{Cgroup, Random, SlowDisk};
+use testkit::{Beyond, Cgroup, Random, SlowDisk, TrueSize};
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
@@ -48,6 +48,19 @@ fn disk(bytes: u64) -> Option<SlowDisk> {
         return None;
     }
     SlowDisk::hdd(bytes).map_err(testkit::skip).ok()
+}
+
+/// A stick of 64 MiB, of which all or only a part is there, as [`disk`].
+fn stick(timing: &str, true_size: Option<TrueSize>) -> Option<SlowDisk> {
+    if cfg!(not(target_arch = "x86_64")) {
+        testkit::skip("x86-64");
+        return None;
+    }
+    let stick = match true_size {
+        Some(size) => SlowDisk::fake(timing, 64 * MIB, size),
+        None => SlowDisk::modelled(timing, 64 * MIB),
+    };
+    stick.map_err(testkit::skip).ok()
 }
 
 fn direct(disk: &SlowDisk) -> File {
@@ -110,6 +123,67 @@ fn what_was_written_is_read_back() {
     direct(&disk).read_exact_at(room, 0).unwrap();
     assert!(room == &text[..]);
     assert!(disk.statistics().written_bytes >= 3 * MIB);
+}
+
+#[test]
+fn a_stick_bursts_copies_blocks_and_shows_where_they_end() {
+    let _alone = alone();
+    let timing = "usb,read_ms=1,cross_read_ms=6,write_bps=8e6,burst_bytes=4M,burst_bps=80e6,\
+                  erase_bytes=512K";
+    let Some(stick) = stick(timing, None) else { return };
+    let file = direct(&stick);
+    let mut buffer = Aligned::new(MIB as usize);
+    let ms = |work: &mut dyn FnMut()| {
+        let start = Instant::now();
+        work();
+        start.elapsed().as_secs_f64() * 1e3
+    };
+    let write = |at: u64, bytes: u64, buffer: &mut Aligned| {
+        file.write_all_at(buffer.slice(bytes as usize), at).unwrap();
+    };
+    let in_burst = ms(&mut || (0..4).for_each(|at| write(at * MIB, MIB, &mut buffer)));
+    let sustained = ms(&mut || (4..6).for_each(|at| write(at * MIB, MIB, &mut buffer)));
+    // 13 and 131 ms a MiB.
+    assert!(sustained / 2.0 > 3.0 * in_burst / 4.0, "{in_burst} ms, {sustained} ms");
+    std::thread::sleep(Duration::from_millis(300));
+    let again = ms(&mut || write(6 * MIB, MIB, &mut buffer));
+    assert!(again < sustained / 4.0, "{again} ms, {sustained} ms");
+    // Two blocks are copied, 86 ms each.
+    let jump = ms(&mut || write(9 * MIB - PAGE, PAGE, &mut buffer));
+    let goes_on = (0..4).map(|page| ms(&mut || write(9 * MIB + page * PAGE, PAGE, &mut buffer)));
+    let on = goes_on.fold(f64::MAX, f64::min);
+    assert!(jump > 40.0 && jump > 5.0 * on, "{jump} ms, {on} ms");
+
+    let mut least_ms = |first: u64| {
+        let starts = (2..12).map(|block| block * 512 * 1024 + first - PAGE);
+        let mut read =
+            |at| ms(&mut || file.read_exact_at(buffer.slice(2 * PAGE as usize), at).unwrap());
+        starts.map(&mut read).fold(f64::MAX, f64::min)
+    };
+    let (within, across) = (least_ms(4 * PAGE), least_ms(0));
+    assert!(across > within + 4.0, "{within} ms, {across} ms");
+}
+
+#[test]
+fn a_fake_stick_forgets_or_wraps_without_an_error() {
+    let _alone = alone();
+    for (beyond, at_start, at_end) in [(Beyond::Dropped, 1, 0), (Beyond::Wraps, 9, 9)] {
+        let size = TrueSize { bytes: 4 * MIB, beyond };
+        let Some(stick) = stick("usb,write_ms=0,read_ms=0,jump_write_ms=0", Some(size)) else {
+            return;
+        };
+        let file = direct(&stick);
+        let mut page = Aligned::new(PAGE as usize);
+        for (at, byte) in [(0, 1), (4 * MIB - PAGE, 2), (60 * MIB, 9)] {
+            page.slice(PAGE as usize).fill(byte);
+            file.write_all_at(page.slice(PAGE as usize), at).unwrap();
+        }
+        file.sync_all().unwrap();
+        for (at, byte) in [(0, at_start), (4 * MIB - PAGE, 2), (60 * MIB, at_end)] {
+            file.read_exact_at(page.slice(PAGE as usize), at).unwrap();
+            assert!(page.slice(PAGE as usize).iter().all(|&read| read == byte), "{beyond:?} {at}");
+        }
+    }
 }
 
 /// The number of seconds is printed when the toucher has read all back, and `good` if each

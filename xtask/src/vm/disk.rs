@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use model::bytes::Bytes;
 use serde_json::{Map, Value, json};
 use testkit::disk_model::Timing;
+use testkit::{Beyond, TrueSize};
 
 /// Serial numbers of virtio disks end after 20 characters; the guest knows a disk by that number.
 const NAME_LEN_MAX: usize = 16;
@@ -59,6 +60,8 @@ pub(super) struct DiskSpec {
     pub(super) file: Option<PathBuf>,
     /// How long it takes; without it, as fast as this machine allows.
     pub(super) timing: Option<Timing>,
+    /// What it has, if that is less than it claims.
+    pub(super) true_size: Option<TrueSize>,
     pub(super) bus: Bus,
     /// What the guest's kernel believes (`queue/rotational`).
     pub(super) is_rotational: bool,
@@ -83,6 +86,7 @@ impl DiskSpec {
         };
         let (mut bus, mut rotational) = (Bus::Virtio, None);
         let (mut model, mut changes, mut has_write_cache) = (None, String::new(), false);
+        let (mut real_bytes, mut beyond) = (None, None);
         for part in parts {
             match part.split_once('=').unwrap_or((part, "")) {
                 ("bus", value) => bus = parse_bus(value).map_err(|what| wrong(&what))?,
@@ -90,6 +94,12 @@ impl DiskSpec {
                 ("rot", "1") => rotational = Some(true),
                 ("model", value) => model = Some(value),
                 ("cache", "volatile") => has_write_cache = true,
+                ("real_bytes", value) => {
+                    real_bytes = Some(len(value).map_err(|what| wrong(&what))?)
+                }
+                ("beyond", "forgets") => beyond = Some(Beyond::Dropped),
+                ("beyond", "wraps") => beyond = Some(Beyond::Wraps),
+                ("beyond", _) => return Err(wrong("there are beyond=forgets and beyond=wraps")),
                 ("cache", _) => return Err(wrong("there is only cache=volatile")),
                 _ => changes = format!("{changes},{part}"),
             }
@@ -100,11 +110,16 @@ impl DiskSpec {
             None => Some(Err(format!("{} needs model=", &changes[1..]))),
         };
         let timing = timing.transpose().map_err(|what| wrong(&what))?;
+        if beyond.is_some() && real_bytes.is_none() {
+            return Err(wrong("beyond= needs real_bytes="));
+        }
+        let beyond = beyond.unwrap_or(Beyond::Dropped);
         Ok(Self {
             name: name.to_owned(),
             len_bytes,
             file,
             timing,
+            true_size: real_bytes.map(|bytes| TrueSize { bytes, beyond }),
             bus,
             is_rotational: rotational
                 .unwrap_or_else(|| timing.is_some_and(|timing| timing.head.is_some())),
@@ -227,6 +242,17 @@ mod tests {
     }
 
     #[test]
+    fn a_fake_has_less_than_it_claims() {
+        let true_size = |text| DiskSpec::parse(text).unwrap().true_size;
+        let dropped = TrueSize { bytes: 4 << 20, beyond: Beyond::Dropped };
+        assert_eq!(true_size("a:64M,real_bytes=4M,model=usb"), Some(dropped));
+        assert_eq!(true_size("a:64M,real_bytes=4M,beyond=forgets"), Some(dropped));
+        let wraps = TrueSize { bytes: 4 << 20, beyond: Beyond::Wraps };
+        assert_eq!(true_size("a:64M,beyond=wraps,real_bytes=4M"), Some(wraps));
+        assert_eq!(true_size("a:64M"), None);
+    }
+
+    #[test]
     fn a_file_gives_its_own_size() {
         let disk = DiskSpec::parse("a:file=x.img,bus=nvme").unwrap();
         assert_eq!(disk.file, Some(PathBuf::from("x.img")));
@@ -256,6 +282,10 @@ mod tests {
             ("a:1M,rot=2", "rot=2 needs model="),
             ("a:1M,cache=none", "only cache=volatile"),
             ("a:1M,read_ms=2", "read_ms=2 needs model="),
+            ("a:1M,beyond=wraps", "beyond= needs real_bytes="),
+            ("a:1M,real_bytes=4K,beyond=lost", "beyond=forgets and beyond=wraps"),
+            ("a:1M,real_bytes=0", "4K to 16T"),
+            ("a:1M,model=usb,burst_bytes=1M", "go together"),
             ("a:1M,model=tape", "no model \"tape\""),
             ("a:1M,model=usb,turn_ms=2", "no key \"turn_ms\""),
         ] {

@@ -160,6 +160,9 @@ pub(super) fn disks(options: &VmOptions) -> Result<Vec<Arc<Disk>>, Error> {
         let len_bytes = facts.len();
         let model = spec.timing.map(|timing| DiskModel::new(timing, len_bytes));
         let mut disk = Disk::new(&spec.name, file, len_bytes, model);
+        if let Some(true_size) = spec.true_size {
+            disk = disk.with_true_size(true_size);
+        }
         if spec.has_write_cache {
             disk = disk.with_write_cache();
         }

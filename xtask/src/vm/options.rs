@@ -36,6 +36,11 @@ pub(super) struct VmOptions {
     ///
     /// model=hdd|usb|sd: one request at a time, each with a modelled time; change it with read_ms
     /// write_ms jump_read_ms jump_write_ms read_bps write_bps seek_min_ms seek_max_ms turn_ms.
+    /// burst_bytes and burst_bps: writes are faster at first; room for more comes back while idle.
+    /// erase_bytes: a write that jumps copies what the erase block holds; a read across the end of
+    /// one takes cross_read_ms more. real_bytes=SIZE: a fake, which has only so much;
+    /// beyond=forgets|wraps, forgets unless it is set: what is written behind that is dropped and
+    /// read as zeros, or replaces what is at the start.
     /// bus=virtio|usb|scsi|nvme; rot=0|1 (what the guest's kernel believes). `vm-ctl unplug NAME`,
     /// called in the guest, pulls a disk on usb or scsi, `vm-ctl plug NAME` puts it in again.
     /// cache=volatile: what was not flushed is in memory, and `vm-ctl cut` (the power fails) keeps

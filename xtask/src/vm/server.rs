@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use model::random::mix;
 use serde_json::{Value, json};
+use testkit::TrueSize;
 use testkit::disk_model::{self, DiskModel, RequestKind};
 use testkit::write_cache::{SECTOR, Stored, WriteCache};
 
@@ -45,6 +46,8 @@ pub(super) struct Disk {
     pub(super) name: String,
     pub(super) len_bytes: u64,
     file: File,
+    /// Less than `len_bytes`, if it is a fake.
+    true_size: Option<TrueSize>,
     state: Mutex<State>,
 }
 
@@ -88,7 +91,13 @@ impl Disk {
     /// A disk in the first `len_bytes` bytes of `file`.
     pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
         let state = State { model, counts: Counts::default(), cache: None, log: None, ended: 0 };
-        Self { name: name.to_owned(), len_bytes, file, state: Mutex::new(state) }
+        Self { name: name.to_owned(), len_bytes, file, true_size: None, state: Mutex::new(state) }
+    }
+
+    /// The same disk, of which there is only so much.
+    pub(super) fn with_true_size(mut self, true_size: TrueSize) -> Self {
+        self.true_size = Some(true_size);
+        self
     }
 
     /// The same disk with a volatile write cache.
@@ -184,7 +193,7 @@ impl Disk {
         let before = if cache.is_some() { (offset % SECTOR as u64) as usize } else { 0 };
         let around = if cache.is_some() { (before + len).next_multiple_of(SECTOR) } else { len };
         let mut data = vec![0; around];
-        self.file.read_exact_at(&mut data, offset - before as u64)?;
+        self.read_file(&mut data, offset - before as u64)?;
         if let Some(cache) = cache {
             cache.overlay(offset - before as u64, &mut data);
         }
@@ -196,7 +205,7 @@ impl Disk {
     fn write(&self, cache: Option<&mut WriteCache>, request: &NbdRequest) -> io::Result<()> {
         let (offset, data) = (request.offset, &request.data);
         let Some(cache) = cache else {
-            return self.file.write_all_at(data, offset);
+            return self.write_file(data, offset);
         };
         // QEMU writes whole sectors; another client need not.
         let before = (offset % SECTOR as u64) as usize;
@@ -206,17 +215,49 @@ impl Disk {
         whole[before..before + data.len()].copy_from_slice(data);
         if request.is_durable {
             cache.forget(first, around);
-            return self.file.write_all_at(&whole, first);
+            return self.write_file(&whole, first);
         }
         self.store(&cache.write(first, &whole))
     }
 
     fn store(&self, sectors: &[Stored]) -> io::Result<()> {
-        sectors.iter().try_for_each(|(offset, data)| self.file.write_all_at(data, *offset))
+        sectors.iter().try_for_each(|(offset, data)| self.write_file(data, *offset))
     }
 
-    /// Counts a request that was done; how long the disk is busy with it, `None` without a model.
-    fn account(&self, came: Instant, request: &NbdRequest) -> Option<Duration> {
+    fn read_file(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut rest = data;
+        for (place, len) in self.places(offset, rest.len()) {
+            let (part, behind) = rest.split_at_mut(len as usize);
+            match place {
+                Some(at) => self.file.read_exact_at(part, at)?,
+                None => part.fill(0),
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn write_file(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        let mut rest = data;
+        for (place, len) in self.places(offset, data.len()) {
+            let (part, behind) = rest.split_at(len as usize);
+            if let Some(at) = place {
+                self.file.write_all_at(part, at)?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Where a range is in the file, as [`TrueSize::places`].
+    fn places(&self, offset: u64, len: usize) -> Vec<(Option<u64>, u64)> {
+        let whole = || vec![(Some(offset), len as u64)];
+        self.true_size.map_or_else(whole, |size| size.places(offset, len as u64))
+    }
+
+    /// Counts a request that was done, before which the disk was idle for `idle`; how long the disk
+    /// is busy with it, `None` without a model.
+    fn account(&self, came: Instant, idle: Duration, request: &NbdRequest) -> Option<Duration> {
         let len = u64::from(request.len);
         let mut state = self.state();
         let State { model, counts, log, .. } = &mut *state;
@@ -237,7 +278,10 @@ impl Disk {
             }
         };
         let modelled = disk_model::DiskRequest { kind, offset: request.offset, len };
-        let service_ns = model.as_mut().map(|model| model.service_ns(modelled));
+        let service_ns = model.as_mut().map(|model| {
+            model.idle(idle.as_nanos() as u64);
+            model.service_ns(modelled)
+        });
         if let Some(log) = log {
             let came_us = came.saturating_duration_since(log.started).as_micros();
             let (name, offset) = (&self.name, request.offset);
@@ -320,7 +364,8 @@ fn answer(
     for (came, request) in requests {
         let outcome = disk.perform(&request, boot);
         if outcome.is_ok()
-            && let Some(service) = disk.account(came, &request)
+            && let Some(service) =
+                disk.account(came, came.saturating_duration_since(idle_from), &request)
         {
             idle_from = idle_from.max(came) + service;
             let answer_at = idle_from.checked_sub(TRANSPORT).unwrap_or(idle_from);
@@ -350,6 +395,7 @@ fn number(error: &io::Error) -> u32 {
 mod tests {
     use super::*;
     use std::io::{Read, Write};
+    use testkit::Beyond;
 
     /// Connects to a disk of 1 MiB, does `talk`, and gives the disk back.
     fn with_disk(model: Option<DiskModel>, talk: impl FnOnce(&mut UnixStream)) -> Arc<Disk> {
@@ -426,6 +472,38 @@ mod tests {
         let counts = disk.counts();
         assert_eq!((&counts["writes"], &counts["write_bytes"]), (&1.into(), &3.into()));
         assert_eq!((&counts["reads"], &counts["flushes"]), (&1.into(), &1.into()));
+    }
+
+    #[test]
+    fn a_fake_disk_forgets_or_wraps_and_says_nothing() {
+        for (beyond, has_cache) in [
+            (Beyond::Dropped, false),
+            (Beyond::Dropped, true),
+            (Beyond::Wraps, false),
+            (Beyond::Wraps, true),
+        ] {
+            let fake = new_disk(None).with_true_size(TrueSize { bytes: 8192, beyond });
+            let disk = Arc::new(if has_cache { fake.with_write_cache() } else { fake });
+            talk_to(&disk, |client| {
+                for (offset, data) in [(8191, b"ba"), (16384, b"cd")] {
+                    send(client, 1, offset, 2, data);
+                    assert_eq!(hear(client, &mut []), 0);
+                }
+                send(client, 3, 0, 0, &[]);
+                assert_eq!(hear(client, &mut []), 0);
+                let mut read = |offset| {
+                    let mut data = [9; 2];
+                    send(client, 0, offset, 2, &[]);
+                    assert_eq!(hear(client, &mut data), 0);
+                    data
+                };
+                let (across, start, behind) = match beyond {
+                    Beyond::Dropped => (b"b\0", b"\0\0", b"\0\0"),
+                    Beyond::Wraps => (b"bc", b"cd", b"cd"),
+                };
+                assert_eq!((&read(8191), &read(0), &read(16384)), (across, start, behind));
+            });
+        }
     }
 
     #[test]
