@@ -20,6 +20,12 @@ fuzz_target!(|data: &[u8]| {
     });
     // A part is told only of a recording, whatever else is wrong with it.
     assert!(part.is_none() || file::read(&sealed[..]).is_ok());
+    if let Ok(accesses) = file::AccessReader::new(Cursor::new(&sealed)) {
+        for batch in accesses.flatten() {
+            assert!(batch.requests.is_sorted_by_key(|request| request.at_ns));
+            assert!(batch.pages.is_sorted_by_key(|event| event.at_ns));
+        }
+    }
     if let Ok(mut recording) = file::read(&sealed[..]) {
         let who = &recording.who;
         let (processes, files) = (who.processes.len(), who.files.len());

@@ -5,10 +5,12 @@
 //!   first bad one; [`RecordingOutline`] reads only what a part of the time needs.
 //! - A recording is made by a [`RecordSink`](crate::RecordSink): `Writer<Vec<u8>>` in memory,
 //!   [`FileSink`] in a file, [`Ring`] in a directory of files that keeps the last hours.
+//! - [`AccessReader`] reads single accesses, which are many, apart from all else.
 //! - [`open`] and [`Follower`] take a path, and find out which of them it is.
 //!
 //! What the values mean is not known here.
 
+mod accesses;
 mod chunk;
 mod columns;
 mod file_sink;
@@ -28,6 +30,7 @@ mod tail;
 mod varint;
 mod writer;
 
+pub use accesses::AccessReader;
 pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
 pub use file_sink::{FileSink, check};
 pub use follower::Follower;

@@ -7,6 +7,7 @@
 //! [`model::recording::Recording`] that `explain` reads. Nothing here judges or prints, and
 //! nothing is changed on the machine but what the crate `undo` puts back.
 
+mod accesses;
 pub mod capture;
 pub mod collect;
 mod device_number;
@@ -24,6 +25,9 @@ pub mod tasks;
 pub mod trace;
 mod work;
 
+pub use accesses::{
+    AccessBatch, AccessCounts, AccessShifts, DeviceRequest, PageEvent, PageEventKind, RequestKind,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use registry::{ABSENT, Registry, Row};
 pub use sink::RecordSink;

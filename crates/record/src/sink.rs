@@ -6,6 +6,7 @@
 //! file or in a ring of files; [`crate::capture::Live`] keeps the last minutes.
 
 use crate::Result;
+use crate::accesses::AccessBatch;
 use crate::registry::Row;
 use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
 
@@ -39,6 +40,14 @@ pub trait RecordSink {
     /// As [`RecordSink::sample`]; [`crate::ErrorKind::Usage`] for ids that do not go on, and for
     /// rows that name unknown ones.
     fn who(&mut self, news: &Who) -> Result<()>;
+
+    /// Adds single accesses. Sinks that keep none leave them out.
+    ///
+    /// # Errors
+    /// As [`RecordSink::sample`].
+    fn accesses(&mut self, _batch: &AccessBatch) -> Result<()> {
+        Ok(())
+    }
 
     /// Writes what is still in memory, so that another reader sees it.
     ///

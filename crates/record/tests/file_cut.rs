@@ -6,8 +6,11 @@
 
 use model::recording::{Facts, Recording, RecordingOutcome, Span, Tick, Who};
 use record::file::{self, FileSink};
-use record::{ErrorKind, RecordSink, Registry, Row};
-use std::io::Write;
+use record::{
+    AccessBatch, AccessCounts, AccessShifts, DeviceRequest, ErrorKind, PageEvent, PageEventKind,
+    RecordSink, Registry, RequestKind, Row,
+};
+use std::io::{Cursor, Write};
 use testkit::MadeWho;
 
 const ROWS: u64 = 12;
@@ -16,16 +19,53 @@ const CHUNK_HEADER_BYTES: usize = 32;
 
 /// A small recording of several samples chunks: 12 rows, flushed every 4.
 fn whole() -> Vec<u8> {
-    written(|_| Who::default())
+    written(|_| Who::default(), false)
 }
 
 /// The same with what processes used.
 fn whole_with_who() -> Vec<u8> {
     let mut made = MadeWho::new(2);
-    written(|at_ns| made.sample(at_ns))
+    written(|at_ns| made.sample(at_ns), false)
 }
 
-fn written(mut who: impl FnMut(u64) -> Who) -> Vec<u8> {
+/// The same with a batch of accesses for every four samples.
+fn whole_with_accesses() -> Vec<u8> {
+    let mut made = MadeWho::new(2);
+    written(|at_ns| made.sample(at_ns), true)
+}
+
+/// Accesses of the 0.1 s before a sample.
+fn batch(number: u64) -> AccessBatch {
+    let (from_ns, to_ns) = (number * 100_000_000, (number + 1) * 100_000_000);
+    let request = DeviceRequest {
+        at_ns: from_ns + 5_000_000,
+        latency_ns: 92_000,
+        device: (259, 0),
+        sector: 1 << 33 | number,
+        sectors: 8,
+        kind: RequestKind::Read,
+    };
+    let later = DeviceRequest { at_ns: to_ns, sector: 0, kind: RequestKind::Discard, ..request };
+    let page = PageEvent {
+        at_ns: from_ns + 5_000_000,
+        device: (259, 2),
+        inode: 77,
+        index: number << 20,
+        pages: 32,
+        kind: PageEventKind::Added,
+    };
+    let other = PageEvent { inode: u64::MAX, pages: 1, kind: PageEventKind::Removed, ..page };
+    AccessBatch {
+        from_ns,
+        to_ns,
+        shifts: AccessShifts { requests: 0, moves: number as u8, found: 22 },
+        lost: AccessCounts { requests: 0, moves: number, found: u64::MAX },
+        requests: vec![request, later],
+        pages: vec![page, page, other],
+    }
+}
+
+fn written(mut who: impl FnMut(u64) -> Who, has_accesses: bool) -> Vec<u8> {
     let mut registry = Registry::new();
     let mut writer = file::Writer::new(Vec::new(), &Facts::default()).unwrap();
     let mut row = Row::default();
@@ -46,6 +86,9 @@ fn written(mut who: impl FnMut(u64) -> Who) -> Vec<u8> {
                 start_ns: number,
                 end_ns: number,
             };
+            if has_accesses {
+                writer.accesses(&batch(number)).unwrap();
+            }
             writer.span(&span).unwrap();
             writer.flush().unwrap();
         }
@@ -86,12 +129,12 @@ fn count_of(who: &Who) -> usize {
 /// Another version of zstd may pack differently: then this file must still be read, and a second
 /// one beside it is compared.
 #[test]
-fn the_bytes_on_disk_are_those_of_format_1_2() {
-    let bytes = whole_with_who();
+fn the_bytes_on_disk_are_those_of_format_1_3() {
+    let bytes = whole_with_accesses();
     if let Some(path) = std::env::var_os("TERRACE_FIXTURE") {
         std::fs::write(path, &bytes).unwrap();
     }
-    assert_eq!(bytes, include_bytes!("fixtures/format-1-2.trec"));
+    assert_eq!(bytes, include_bytes!("fixtures/format-1-3.trec"));
     let recording = file::read(&bytes[..]).unwrap();
     assert_eq!(recording.damage, Vec::<String>::new());
     let mut made = MadeWho::new(2);
@@ -99,17 +142,29 @@ fn the_bytes_on_disk_are_those_of_format_1_2() {
     let rows = samples.map(|news| count_of(&news));
     let who = &recording.who;
     assert_eq!(count_of(who), rows.sum::<usize>());
+    let accesses = file::AccessReader::new(Cursor::new(&bytes)).unwrap();
+    let batches: Vec<AccessBatch> = accesses.map(Result::unwrap).collect();
+    assert_eq!(batches, [batch(3), batch(7), batch(11)]);
 }
 
-/// What a reader of version 1.1 does with kinds that it does not know: it skips them.
+#[test]
+fn a_file_of_format_1_2_is_read_as_it_was_written() {
+    let old = &include_bytes!("fixtures/format-1-2.trec")[..];
+    let all = file::read(old).unwrap();
+    assert_eq!(all, file::read(&whole_with_who()[..]).unwrap());
+    assert_eq!(all, file::read(&whole_with_accesses()[..]).unwrap(), "accesses are read apart");
+    assert!(file::AccessReader::new(Cursor::new(old)).unwrap().next().is_none());
+}
+
+/// What readers of versions 1.1 and 1.2 do with kinds that it does not know: it skips them.
 #[test]
 fn without_the_chunks_of_later_versions_the_rest_is_read() {
-    let mut bytes = whole_with_who();
+    let mut bytes = whole_with_accesses();
     let all = file::read(&bytes[..]).unwrap();
     let mut at = HEADER_BYTES;
     let mut renamed = 0;
     while at < bytes.len() {
-        if matches!(bytes[at], 8 | 9) {
+        if matches!(bytes[at], 8..=10) {
             bytes[at] += 100;
             renamed += 1;
         }
@@ -118,7 +173,7 @@ fn without_the_chunks_of_later_versions_the_rest_is_read() {
     }
     file::reseal(&mut bytes);
     let rest = file::read(&bytes[..]).unwrap();
-    assert!(renamed >= 2, "{renamed}");
+    assert!(renamed >= 5, "{renamed}");
     assert_eq!(rest, Recording { who: Who::default(), ..all });
 }
 

@@ -5,6 +5,7 @@
 
 use super::recent::RecentSink;
 use crate::Result;
+use crate::accesses::AccessBatch;
 use crate::registry::Row;
 use crate::sink::RecordSink;
 use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
@@ -42,6 +43,10 @@ impl<S: RecordSink> RecordSink for ShownSink<S> {
     fn who(&mut self, news: &Who) -> Result<()> {
         self.recent.who(news)?;
         self.written.who(news)
+    }
+
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+        self.written.accesses(batch)
     }
 
     fn flush(&mut self) -> Result<()> {

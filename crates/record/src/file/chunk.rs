@@ -16,7 +16,7 @@ pub const MAGIC: [u8; 8] = *b"\x89TREC\r\n\x1a";
 pub const VERSION_MAJOR: u16 = 1;
 
 /// Grows when something was added that an older reader may skip.
-pub const VERSION_MINOR: u16 = 2;
+pub const VERSION_MINOR: u16 = 3;
 
 /// The most bytes of one payload before compression. A chunk of 100 rows of 1,300 values
 /// has about 50 KB, the largest one that the writer makes 12 MB; more is no recording but
@@ -58,6 +58,8 @@ pub(super) enum ChunkKind {
     Identities,
     /// What processes used, and did with files.
     Growths,
+    /// Single requests to block devices and events of pages; read apart from all else.
+    Accesses,
     /// One that a later version knows; it is skipped.
     Unknown(u8),
 }
@@ -74,6 +76,7 @@ impl ChunkKind {
             ChunkKind::Row => 7,
             ChunkKind::Identities => 8,
             ChunkKind::Growths => 9,
+            ChunkKind::Accesses => 10,
             ChunkKind::Unknown(code) => code,
         }
     }
@@ -95,6 +98,7 @@ impl ChunkKind {
             7 => ChunkKind::Row,
             8 => ChunkKind::Identities,
             9 => ChunkKind::Growths,
+            10 => ChunkKind::Accesses,
             other => ChunkKind::Unknown(other),
         }
     }
@@ -201,7 +205,7 @@ impl<R: Read> Chunks<R> {
         let Some((bytes, header)) = self.header()? else {
             return Ok(None);
         };
-        let raw = self.payload(&bytes, &header)?;
+        let raw = self.payload_unless_apart(&bytes, &header)?;
         Ok(Some((header, raw)))
     }
 
@@ -214,8 +218,24 @@ impl<R: Read> Chunks<R> {
         }
     }
 
+    /// What follows this header, its checksum right. Accesses are read apart from all else, so
+    /// they are not unpacked.
+    fn payload_unless_apart(
+        &mut self,
+        bytes: &[u8; HEADER_BYTES],
+        header: &Header,
+    ) -> Result<&[u8], String> {
+        self.read_payload(bytes, header)?;
+        if header.kind == ChunkKind::Accesses { Ok(&[]) } else { self.unpacked(header) }
+    }
+
     /// What follows this header, its checksum right.
     fn payload(&mut self, bytes: &[u8; HEADER_BYTES], header: &Header) -> Result<&[u8], String> {
+        self.read_payload(bytes, header)?;
+        self.unpacked(header)
+    }
+
+    fn read_payload(&mut self, bytes: &[u8; HEADER_BYTES], header: &Header) -> Result<(), String> {
         self.payload.clear();
         // Grows with what is really there, so a length alone takes no memory.
         let mut limited = (&mut self.source).take(header.payload_bytes as u64);
@@ -223,7 +243,7 @@ impl<R: Read> Chunks<R> {
         read.map_err(|error| format!("it cannot be read ({error})"))?;
         LAYOUT.check(bytes, &self.payload)?;
         self.offset += (HEADER_BYTES + header.payload_bytes) as u64;
-        self.unpacked(header)
+        Ok(())
     }
 
     /// The payload before compression; never more than the header declares.
@@ -265,7 +285,7 @@ impl<R: Read + Seek> Chunks<R> {
         if left < (HEADER_BYTES + header.payload_bytes) as u64 {
             return Ok(None);
         }
-        let raw = self.payload(&bytes, &header)?;
+        let raw = self.payload_unless_apart(&bytes, &header)?;
         Ok(Some((header, raw)))
     }
 

@@ -9,6 +9,7 @@ use super::read_back::{read_back, with_end};
 use super::reader::{Limits, read, starts_with_magic};
 use super::tail::flush_if_followed;
 use super::writer::{FILE_MODE, Writer};
+use crate::accesses::AccessBatch;
 use crate::error::at;
 use crate::registry::Row;
 use crate::sink::RecordSink;
@@ -86,6 +87,11 @@ impl RecordSink for FileSink {
         written.map_err(|error| error.at(&self.path))
     }
 
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+        let written = self.writer.accesses(batch);
+        written.map_err(|error| error.at(&self.path))
+    }
+
     fn flush(&mut self) -> Result<()> {
         let written = self.writer.flush();
         written.map_err(|error| error.at(&self.path))
@@ -135,6 +141,10 @@ impl RecordSink for Writer<Vec<u8>> {
 
     fn who(&mut self, news: &Who) -> Result<()> {
         Writer::who(self, news)
+    }
+
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+        Writer::accesses(self, batch)
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -117,7 +117,7 @@ impl<R: Read + Seek> Outline<R> {
     fn walk(&mut self) -> Result<Option<()>, String> {
         let is_timed =
             |kind| matches!(kind, ChunkKind::Samples | ChunkKind::Row | ChunkKind::Growths);
-        let is_wanted = |kind| !is_timed(kind);
+        let is_wanted = |kind| !is_timed(kind) && kind != ChunkKind::Accesses;
         loop {
             let offset = self.chunks.offset;
             let places = self.rows.len() + self.growths.len();

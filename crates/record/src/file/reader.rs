@@ -200,7 +200,8 @@ impl Reading {
             ChunkKind::Outcome => recording.outcome = Some(parse(raw)?),
             ChunkKind::Identities => identities::decode(raw, self)?,
             ChunkKind::Growths => self.growths(raw)?,
-            ChunkKind::Unknown(_) => {}
+            // They are many, and of no use to what reads a recording whole.
+            ChunkKind::Accesses | ChunkKind::Unknown(_) => {}
         }
         Ok(())
     }

@@ -36,6 +36,11 @@ impl<'a> Input<'a> {
         self.rest.is_empty()
     }
 
+    /// How many bytes are left.
+    pub(super) fn len(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next `count` bytes; `None` where there are fewer.
     pub(super) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(count)?;

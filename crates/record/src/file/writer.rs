@@ -5,9 +5,11 @@
 //! After a failed write nothing more is written, so what was written stays a recording with at most
 //! one cut chunk at its end.
 
+use super::accesses;
 use super::chunk::{self, ChunkKind, HEADER_BYTES, Header, MAX_RAW_BYTES};
 use super::columns::{self, Base, MAX_CELLS, MAX_ROWS, PendingRows, Scratch};
 use super::pending_who::PendingWho;
+use crate::accesses::AccessBatch;
 use crate::registry::Row;
 use crate::{Error, Result};
 use model::recording::{Facts, RecordingOutcome, Schema, Span, Task, Tick, Who};
@@ -163,6 +165,22 @@ impl<W: Write> Writer<W> {
             self.write_who()?;
         }
         Ok(())
+    }
+
+    /// Adds a batch of accesses, written at once; its interval does not overlap an earlier one.
+    ///
+    /// # Errors
+    /// As [`Writer::sample`]; [`crate::ErrorKind::Usage`] for more than
+    /// [`AccessBatch::MAX_EVENTS`] events of a table.
+    pub fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+        self.check_open()?;
+        if batch.requests.len().max(batch.pages.len()) > AccessBatch::MAX_EVENTS {
+            let why = "more events than a batch may have";
+            return Err(Error::new(crate::ErrorKind::Usage, "write the recording", why));
+        }
+        self.raw.clear();
+        accesses::encode(batch, &mut self.raw);
+        self.write_raw(ChunkKind::Accesses, batch.from_ns, batch.to_ns)
     }
 
     /// Writes what is still held, so that a reader sees it.
