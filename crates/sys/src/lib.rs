@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 pub mod affinity;
+pub mod allocator;
 pub mod attributes;
 pub mod background;
 pub mod block;

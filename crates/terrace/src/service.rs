@@ -32,8 +32,10 @@ pub struct Service {
 
 impl Service {
     /// Of `command`, which works on `target`. Without a status socket if that cannot be made: the
-    /// work is worth more than its status, and the second value says why.
+    /// work is worth more than its status, and the second value says why. From now on freed memory
+    /// goes back to the kernel where the C library can be asked for that.
     pub fn start(command: &'static str, target: String) -> (Self, Option<Error>) {
+        sys::allocator::return_large_blocks();
         let (socket, fault) = match StatusSocket::open() {
             Ok(socket) => (Some(socket), None),
             Err(error) => (None, Some(error)),
