@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::workspace;
 
 mod aa;
-mod advise;
+pub(crate) mod advise;
 mod copy;
 mod coverage;
 mod days;
@@ -158,7 +158,7 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "advise",
         title: "advise",
-        what: "what caches would have kept: requests a second of each policy, the error of samples",
+        what: "what caches and more memory would have kept: policies, predictions, the recorder's cost",
         peers: &["terrace", "cachesim"],
         parts: &names::<{ advise::PARTS.len() }>(advise::PARTS),
         alternations: ALTERNATIONS,

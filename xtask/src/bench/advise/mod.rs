@@ -4,11 +4,15 @@
 //! - `shards`: the curve of an LRU cache from a sample against the exact one.
 //! - `misses`: misses and requests a second against libCacheSim, if `--cachesim` gives its program,
 //!   on a trace that is made, and on one in the oracleGeneral form that `--trace` gives.
+//! - `memory`: what more memory would keep, from a recording of a guest, against larger guests.
+//! - `cost`: the recorder while 20,000 pages a second come and go.
 //!
-//! The example `simulate` of the crate `policy` runs them, built in release mode.
+//! The example `simulate` of the crate `policy` runs the first three, built in release mode.
 
 use std::time::Duration;
 
+pub(crate) mod cost;
+mod memory;
 mod misses;
 
 use super::peer::Peer;
@@ -20,8 +24,13 @@ use crate::error::Error;
 use crate::{process, workspace};
 
 /// The parts, in their order.
-pub(super) const PARTS: &[(&str, Measure)] =
-    &[("policies", policies), ("shards", shards), ("misses", misses::misses)];
+pub(super) const PARTS: &[(&str, Measure)] = &[
+    ("policies", policies),
+    ("shards", shards),
+    ("misses", misses::misses),
+    ("memory", memory::measure),
+    ("cost", cost::measure),
+];
 
 /// Blocks, requests, and slots of the caches: a tenth of the blocks.
 const RATE: [&str; 4] = ["rate", "1000000", "10000000", "100000"];

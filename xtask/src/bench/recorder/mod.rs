@@ -21,7 +21,7 @@ mod explained;
 mod exported;
 mod pcp;
 mod pressure;
-mod running;
+pub(in crate::bench) mod running;
 mod size;
 pub(crate) mod split;
 pub(crate) mod switches;

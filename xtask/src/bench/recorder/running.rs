@@ -13,7 +13,7 @@ use crate::process::Running;
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Starts `command` in the background, silent.
-pub(super) fn start(name: &str, command: Command) -> Result<Running, Error> {
+pub(in crate::bench) fn start(name: &str, command: Command) -> Result<Running, Error> {
     Running::silent(command).map_err(|error| Error::Program {
         program: name.to_owned(),
         what: format!("cannot start: {error}"),
@@ -48,7 +48,7 @@ pub(super) fn core_percent(
 }
 
 /// Time on a processor of all threads that live, in nanoseconds; `None` if it is gone.
-fn cpu_ns(pid: u32) -> Option<u64> {
+pub(in crate::bench) fn cpu_ns(pid: u32) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let sum = threads
         .filter_map(|thread| {
