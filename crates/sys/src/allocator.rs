@@ -1,7 +1,7 @@
 //! How the C library keeps the memory that a program has freed.
 //!
 //! Blocks from some size on get a mapping of their own, which grows without a copy and goes back to
-//! the kernel at once. But glibc raises that size to the largest block that was freed, up to 32 MiB:
+//! the kernel at once. But glibc raises that size to the largest block that was freed, to 32 MiB:
 //! from the second save on, `ramdisk keep` had 47 MiB in place of 29.
 
 /// From this size on a block has a mapping of its own, whatever was freed before.
