@@ -1,6 +1,6 @@
 //! `terrace copy` in a guest: the power fails while six disks with write caches are copied to, a
-//! stick is pulled out midway, waited for and ejected, and files that are scattered on a disk with
-//! a head are read.
+//! stick is pulled out midway, waited for and ejected, a fake stick gets more than it keeps, and
+//! files that are scattered on a disk with a head are read.
 //!
 //! A cut keeps of each disk another part of what was not flushed, so one boot tries six disks at
 //! six stages of a copy. Skipped as `vm.rs` is.
@@ -9,7 +9,8 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::program;
@@ -18,6 +19,7 @@ use testkit::{Random, TempDir};
 const CUT: &str = include_str!("copy_guest/cut.sh");
 const AFTER: &str = include_str!("copy_guest/after.sh");
 const DISKS: u64 = 6;
+const FAKE_BYTES: u64 = 64 << 20;
 /// Sizes of files, from empty to some that go to the ring.
 const SIZES: [usize; 6] = [0, 700, 4096, 70_000, 300_000, 1_200_000];
 const FILES: usize = 48;
@@ -62,6 +64,19 @@ fn after_a_power_cut_and_a_pulled_stick_what_has_a_name_is_whole_and_the_same_co
     assert_eq!(is("eject.named"), Some(1), "{found:?}");
     assert_eq!((is("eject.status"), is("eject.safe")), (Some(0), Some(1)), "{found:?}");
     assert_eq!(is("eject.left"), Some(0), "{found:?}");
+    // Each copy is written without an error; only one that is read back knows what was lost.
+    let fake = |what: &str| is(&format!("fake.{what}")).unwrap();
+    let some = 1..FILES as i64;
+    assert_eq!(fake("trusted"), 0, "{found:?}");
+    assert!(fake("kept") < FILES as i64, "{found:?}");
+    assert_eq!(fake("verified"), 1, "{found:?}");
+    assert!(some.contains(&fake("named")), "{found:?}");
+    let lost = "what the device gives back differs from byte";
+    assert!(found["fake.said"].contains("not copied: /mnt/fake/tree/d"), "{found:?}");
+    assert!(found["fake.said"].contains(lost), "{found:?}");
+    assert!(found["fake.said"].contains("do not trust that disk"), "{found:?}");
+    let copied = format!(" {} files with", fake("named"));
+    assert!(found["fake.said"].contains(&copied), "{found:?}");
     // Of 5,000 such files a whole copy took 0.24 of the time of `cp -a`.
     let [ours, theirs] = ["hdd.ours", "hdd.cp"].map(|name| number(name.to_owned()).unwrap());
     assert!(ours * 2 <= theirs, "reads took {ours} ms, those of cp {theirs} ms");
@@ -79,6 +94,16 @@ fn make_tree(tree: &Path) {
     }
 }
 
+/// The stick as it is sold. FAT takes its blocks from the start on, so what is beyond the true end
+/// are the last files.
+fn make_fat(directory: &Path) -> PathBuf {
+    let image = directory.join("fake.img");
+    File::create(&image).unwrap().set_len(FAKE_BYTES).unwrap();
+    let made = Command::new("mkfs.vfat").args(["-F", "16"]).arg(&image).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    image
+}
+
 /// What both boots say, by name.
 fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
     let work = TempDir::new();
@@ -88,6 +113,9 @@ fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
         command.arg(format!("--disk=d{disk}:64M,cache=volatile,rot=0"));
     }
     command.args(["--disk=stick:64M,model=usb,bus=usb", "--disk=hdd:256M,model=hdd,bus=scsi"]);
+    let image = make_fat(work.path());
+    command.arg(format!("--disk=fake:file={},real_bytes=4M,bus=usb", image.display()));
+    command.args(["--module=vfat", "--module=nls_cp437", "--module=nls_ascii"]);
     command.arg("--bin").arg(program()).arg("--dir").arg(folder);
     command.args(["--mem", "1G", "--timeout", "200", "--env", &format!("MOMENT={MOMENT}")]);
     let run = command.args(["--then", "sh after.sh", "--", "sh cut.sh"]).output().unwrap();

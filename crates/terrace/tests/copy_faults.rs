@@ -286,6 +286,8 @@ fn a_disk_that_lies_about_its_size_fails_the_verification() {
     assert_eq!(ran.code, Some(1), "{}", ran.out);
     let said = one_line(&format!("{} {}", ran.out, ran.err));
     assert!(said.contains("what the device gives back differs"), "{said}");
+    assert!(said.contains("1 file with 5 B copied to"), "{said}");
+    assert!(said.contains("of them 1 file did not come back as written"), "{said}");
     assert!(!said.contains(".terrace-copy"), "{said}");
     // Neither name of it, and what is whole.
     assert_eq!(names(&to), ["small"]);

@@ -1,6 +1,7 @@
 # After the cut: what has a name is whole, and the same command ends with all of it. Then a stick
-# is pulled out midway, two copies to it wait for each other, it is ejected, and files that are
-# scattered on a disk with a head are read.
+# is pulled out midway, two copies to it wait for each other, it is ejected, files are copied to a
+# fake stick, which keeps a part of them, and files that are scattered on a disk with a head are
+# read.
 cd /run || exit 9
 sums() { (cd "$1" && find . -type f -not -path '*/.terrace-copy*' -exec md5sum {} + | sort -k2); }
 sums /bench/tree >expected
@@ -72,6 +73,25 @@ terrace copy --eject --verify sorted /mnt/stick/ >out 2>said
 echo eject.status $?
 tr '\n' ' ' <out | tr -s ' ' | grep -c 'is safe to unplug' | sed 's/^/eject.safe /'
 grep -c ' /mnt/stick ' /proc/mounts | sed 's/^/eject.left /'
+
+# As sticks are sold: with FAT, which was made elsewhere.
+mkdir /mnt/fake
+mount_fake() { mount -t vfat /dev/vm/fake /mnt/fake; }
+mount_fake
+terrace copy --now /bench/tree /mnt/fake/ >/dev/null 2>&1
+echo fake.trusted $?
+umount /mnt/fake
+mount_fake
+sums /mnt/fake/tree | sort | comm -12 - sorted | wc -l | sed 's/^/fake.kept /'
+rm -rf /mnt/fake/tree
+umount /mnt/fake
+mount_fake
+terrace copy --verify --now /bench/tree /mnt/fake/ >out 2>said
+echo fake.verified $?
+cat out said | tr -s '\n ' ' ' | sed 's/^/fake.said /'
+echo
+find /mnt/fake/tree -name 'file*' | wc -l | sed 's/^/fake.named /'
+umount /mnt/fake
 
 mkfs.ext4 -q -F /dev/vm/hdd
 mkdir /mnt/hdd

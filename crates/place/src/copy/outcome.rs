@@ -70,6 +70,9 @@ pub struct CopyReport {
     pub verified_files: u64,
     /// Their bytes.
     pub verified_bytes: u64,
+    /// Files that were read back and are not what was written; they are left out and are failures
+    /// as well.
+    pub differing_files: u64,
     /// The most bytes that were under way at a time.
     pub most_under_way_bytes: u64,
     /// Where the part that is done is kept, if the copy is not complete.
@@ -238,6 +241,14 @@ impl Outcome {
         let report = &mut self.state().report;
         report.verified_files += 1;
         report.verified_bytes += bytes;
+    }
+
+    /// A file of so many bytes that was counted as copied is not what was written.
+    pub(super) fn differs(&self, bytes: u64) {
+        let report = &mut self.state().report;
+        report.differing_files += 1;
+        report.files = report.files.saturating_sub(1);
+        report.bytes = report.bytes.saturating_sub(bytes);
     }
 
     pub(super) fn report(

@@ -143,9 +143,15 @@ impl Report for CopyPage {
         }
         let left_out = (done.failure_count > 0)
             .then(|| format!("{} not copied, the rest is", entries(done.failure_count)));
+        let forgotten = (done.differing_files > 0).then(|| {
+            let of = if done.differing_files == done.failure_count { "" } else { "of them " };
+            let number = files(done.differing_files);
+            format!("{of}{number} did not come back as written: do not trust that disk")
+        });
         let mounted = self.eject.as_ref().filter(|eject| !eject.is_unmounted).map(still_mounted);
         let differing = self.eject.as_ref().and_then(differing);
-        let faults: Vec<String> = [left_out, differing, mounted].into_iter().flatten().collect();
+        let faults: Vec<String> =
+            [left_out, forgotten, differing, mounted].into_iter().flatten().collect();
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
