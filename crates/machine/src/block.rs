@@ -117,7 +117,7 @@ fn directory_of_number(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
 }
 
 /// The real place below /sys/devices of the disk with this name.
-fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
+pub(crate) fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
     let below_dev = name.strip_prefix("/dev/").unwrap_or(name);
     let name = match below_dev.strip_prefix("mapper/") {
         Some(mapped) => mapper_name(root, mapped)?,
@@ -133,7 +133,7 @@ fn directory_of(root: &Root, name: &str) -> Option<PathBuf> {
 }
 
 /// The directory of the whole disk that a device is or is a part of.
-fn whole_of<'a>(root: &Root, directory: &'a Path) -> Option<&'a Path> {
+pub(crate) fn whole_of<'a>(root: &Root, directory: &'a Path) -> Option<&'a Path> {
     if root.has(directory.join("partition")) { directory.parent() } else { Some(directory) }
 }
 

@@ -26,6 +26,7 @@ pub mod schedstat;
 pub mod smaps;
 pub mod stat;
 pub mod swap;
+pub mod usb;
 pub mod vmstat;
 pub mod zram;
 

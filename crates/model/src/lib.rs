@@ -20,6 +20,7 @@ pub mod frame;
 pub mod gauge;
 pub mod histogram;
 pub mod knee;
+pub mod link;
 pub mod machine;
 pub mod probe;
 pub mod progress;

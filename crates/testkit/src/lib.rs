@@ -28,6 +28,7 @@ mod tmpfs;
 pub mod tool_reports;
 mod trees;
 mod true_size;
+mod usb_trees;
 pub mod web;
 mod who_recording;
 mod working_set;

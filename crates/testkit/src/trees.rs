@@ -157,7 +157,7 @@ impl FakeRoot {
         self
     }
 
-    fn disk(self, name: &str, numbers: &str, place: &str, shape: DiskShape) -> Self {
+    pub(crate) fn disk(self, name: &str, numbers: &str, place: &str, shape: DiskShape) -> Self {
         self.files(
             place,
             &[
@@ -181,9 +181,9 @@ impl FakeRoot {
 }
 
 /// What differs between disks.
-struct DiskShape {
-    sectors: &'static str,
-    rotational: &'static str,
+pub(crate) struct DiskShape {
+    pub(crate) sectors: &'static str,
+    pub(crate) rotational: &'static str,
 }
 
 /// The heading that the kernel always prints.
