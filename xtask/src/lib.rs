@@ -71,7 +71,7 @@ enum Task {
     Fsyncs { count: u64, path: std::path::PathBuf },
     /// What a bench watches
     #[command(hide = true)]
-    ReadPages { path: std::path::PathBuf, seconds: u64 },
+    ReadPages { path: std::path::PathBuf, seconds: u64, at_once: u64 },
     /// What a bench watches
     #[command(hide = true)]
     SplitWork { path: std::path::PathBuf },
@@ -120,7 +120,9 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         }
         Task::CrowdMember { kind, threads } => bench::recorder::crowd::member(&kind, threads)?,
         Task::Fsyncs { count, path } => bench::recorder::events::fsyncs(count, &path)?,
-        Task::ReadPages { path, seconds } => bench::advise::cost::read_pages(&path, seconds)?,
+        Task::ReadPages { path, seconds, at_once } => {
+            bench::advise::cost::read_pages(&path, seconds, at_once)?
+        }
         Task::SplitWork { path } => bench::recorder::split::work(&path)?,
         Task::Desktop { directory } => bench::recorder::desktop::desktop(&directory)?,
         Task::DesktopMember { kind, number, directory } => {

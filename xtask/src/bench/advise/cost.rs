@@ -2,8 +2,8 @@
 //!
 //! A program of this suite reads pages of a file that is 16 times as large as its group's memory,
 //! at a rate, so nearly each page that it reads makes another one leave. The programs in the kernel
-//! run in its thread: what they cost is the difference of its processor time with and without the
-//! recorder, in turn. The time of the recorder's own threads comes to that.
+//! run in its thread: the kernel counts their time itself (`kernel.bpf_stats_enabled`), and shows
+//! it with the descriptors of the recorder. The time of the recorder's own threads comes to that.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -26,8 +26,13 @@ const PAGE: usize = 4096;
 const LIMIT_BYTES: u64 = 64 << 20;
 const FILE_BYTES: u64 = 1 << 30;
 
-/// Pages a second: nearly 15 of 16 are read from the disk and push out another, two events each.
-const READS_PER_S: u64 = 10_700;
+/// Pages a second: most are read from the disk and push out another, two events each.
+const PAGES_PER_S: u64 = 11_500;
+
+/// Pages that are read at once: in words, how many, and whether the cost is judged. A request for
+/// each page has four more events of the recorder's than the page.
+const PIECES: [(&str, u64, bool); 2] =
+    [("in pieces of 64 KiB", 16, true), ("a request for each", 1, false)];
 const PERIOD: Duration = Duration::from_millis(10);
 const WINDOW_S: u64 = 10;
 const SETTLE: Duration = Duration::from_secs(3);
@@ -37,15 +42,25 @@ const RUN_LIMIT: Duration = Duration::from_secs(60);
 const CORE_PERCENT_MAX: f64 = 2.0;
 const EVENT_BYTES_MAX: f64 = 6.0;
 
-/// One window of reading.
+/// The switch of the kernel's own counting of the time of programs in it.
+const STATS: &str = "kernel.bpf_stats_enabled";
+
+/// That switch, on; as it was before when dropped.
+struct Stats(String);
+
+/// What happened in a window of reading.
 struct Window {
-    /// The reader's processor time, of a core.
-    reader_percent: f64,
-    /// Pages that came in and pages that left, a second.
-    events_per_s: f64,
+    /// Of a core: the recorder's threads, and its programs in the kernel.
+    own_percent: f64,
+    in_kernel_percent: f64,
+    /// Pages that came in, and pages that left.
+    came: f64,
+    left: f64,
+    /// How the recording grew.
+    bytes: f64,
 }
 
-/// Measures with and without the recorder in turn.
+/// Measures one window a turn.
 ///
 /// # Errors
 /// When a program fails.
@@ -55,49 +70,120 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         return Ok(());
     }
     let set = session.directory.write("pages", vec![7; FILE_BYTES as usize])?;
-    let file = session.directory.file("pages.trec");
     File::open(&set).and_then(|set| set.sync_all()).map_err(Error::io("sync", Path::new(&set)))?;
-    let words = ["record", "--force", "-o", &file];
+    let file = session.directory.file("pages.trec");
     session.record.command("terrace record -o pages.trec".to_owned());
-    let (mut cost, mut own, mut bytes, mut rate) = (vec![], vec![], vec![], vec![]);
-    let (mut seen, mut lost) = (vec![], vec![]);
-    for turn in 0..session.request.alternations {
-        eprintln!("cost: {} of {}", turn + 1, session.request.alternations);
-        let plain = window(&set)?;
-        let mut command = Command::new(&session.terrace.program);
-        command.args(words);
-        let recorder = running::start("terrace", command)?;
-        sleep(SETTLE);
-        let size = || fs::metadata(&file).map_or(0, |file| file.len());
-        let own_time = || running::cpu_ns(recorder.pid()).unwrap_or(0);
-        let before = (own_time(), size(), Instant::now());
-        let watched = window(&set)?;
-        let elapsed = before.2.elapsed();
-        let own_percent = 100.0 * (own_time() - before.0) as f64 / elapsed.as_nanos() as f64;
-        let events = watched.events_per_s * WINDOW_S as f64;
-        bytes.push((size() - before.1) as f64 / events);
-        recorder.end(GRACE).map_err(|error| Error::Failed(error.to_string()))?;
-        own.push(own_percent);
-        cost.push(own_percent + watched.reader_percent - plain.reader_percent);
-        rate.push(watched.events_per_s);
-        let counted = counted(session, &file)?;
-        seen.push(counted[0] / (events / 2.0));
-        lost.push(counted[1]);
-    }
-    let rows = [
-        ("pages in and out a second", "/s", rate, None),
-        ("recorder and its programs in the kernel", "% of a core", cost, Some(CORE_PERCENT_MAX)),
-        ("of that its own threads", "% of a core", own, None),
-        ("the recording, for each event", "B", bytes, Some(EVENT_BYTES_MAX)),
-        ("events lost", "", lost, Some(0.0)),
-        ("pages that left, of those that the group's counter has", "", seen, None),
-    ];
-    for (what, unit, values, most) in rows {
-        let series = Series::new("terrace", &values);
-        let what = format!("cost: {what}");
-        session.record.add_alone(&what, unit, series, most.map(Target::AtMost))?;
+    let _stats = Stats::switch_on()?;
+    for (label, pages, is_judged) in PIECES {
+        let mut turns = Vec::new();
+        for turn in 0..session.request.alternations {
+            eprintln!("cost, {label}: {} of {}", turn + 1, session.request.alternations);
+            let window = recorded(session, (&set, pages), &file)?;
+            turns.push((window, counted(session, &file)?));
+        }
+        add_rows(session, label, &turns, is_judged)?;
     }
     Ok(())
+}
+
+fn add_rows(
+    session: &mut Session,
+    label: &str,
+    turns: &[(Window, [f64; 2])],
+    is_judged: bool,
+) -> Result<(), Error> {
+    let rows: [(&str, &'static str, Figure, Option<f64>); 6] = [
+        ("pages in and out a second", "/s", |(it, _)| (it.came + it.left) / WINDOW_S as f64, None),
+        (
+            "the recorder and its programs in the kernel",
+            "% of a core",
+            |(it, _)| it.own_percent + it.in_kernel_percent,
+            Some(CORE_PERCENT_MAX),
+        ),
+        ("of that the programs in the kernel", "% of a core", |(it, _)| it.in_kernel_percent, None),
+        (
+            "the recording, for each page",
+            "B",
+            |(it, _)| it.bytes / (it.came + it.left),
+            Some(EVENT_BYTES_MAX),
+        ),
+        ("events lost", "", |(_, counted)| counted[1], Some(0.0)),
+        (LEFT, "", |(it, of)| of[0] / it.left, None),
+    ];
+    for (what, unit, figure, most) in rows {
+        let values: Vec<f64> = turns.iter().map(figure).collect();
+        let series = Series::new("terrace", &values);
+        let what = format!("cost, {label}: {what}");
+        let all_seen = (what == LEFT).then_some(Target::AtLeast(0.99));
+        let target = most.map(Target::AtMost).filter(|_| is_judged).or(all_seen);
+        session.record.add_alone(&what, unit, series, target)?;
+    }
+    Ok(())
+}
+
+/// What others drop meanwhile is in it, so it may be above 1.
+const LEFT: &str = "pages that left, of those of the group's counter";
+
+/// A figure of a window and of what the recording counted.
+type Figure = fn(&(Window, [f64; 2])) -> f64;
+
+/// One window beside a recorder of the machine.
+fn recorded(session: &Session, set: (&str, u64), file: &str) -> Result<Window, Error> {
+    let mut command = Command::new(&session.terrace.program);
+    command.args(["record", "--force", "-o", file]);
+    let recorder = running::start("terrace", command)?;
+    sleep(SETTLE);
+    let pid = recorder.pid();
+    let used = || (running::cpu_ns(pid).unwrap_or(0), in_kernel_ns(pid));
+    let size = || fs::metadata(file).map_or(0, |file| file.len());
+    let (before, size_before, started) = (used(), size(), Instant::now());
+    let [came, left] = read_in_a_group(set)?;
+    let (after, elapsed_ns) = (used(), started.elapsed().as_nanos() as f64);
+    // The last chunk is written at the end.
+    recorder.end(GRACE).map_err(|error| Error::Failed(error.to_string()))?;
+    if after.1 <= before.1 {
+        return Err(malformed("the recorder has no programs in the kernel".to_owned()));
+    }
+    let percent = |before: u64, after: u64| 100.0 * (after - before) as f64 / elapsed_ns;
+    Ok(Window {
+        own_percent: percent(before.0, after.0),
+        in_kernel_percent: percent(before.1, after.1),
+        came,
+        left,
+        bytes: (size() - size_before) as f64,
+    })
+}
+
+/// The time that the programs of a process in the kernel ran, by its descriptors.
+fn in_kernel_ns(pid: u32) -> u64 {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
+    let time = |text: String| {
+        let value = text.lines().find_map(|line| line.strip_prefix("run_time_ns:"))?;
+        value.trim().parse::<u64>().ok()
+    };
+    descriptors.filter_map(|entry| time(fs::read_to_string(entry.ok()?.path()).ok()?)).sum()
+}
+
+impl Stats {
+    fn switch_on() -> Result<Self, Error> {
+        let mut read = Command::new("sysctl");
+        read.args(["-n", STATS]);
+        let before = process::run(read, RUN_LIMIT)?.success()?.stdout.trim().to_owned();
+        set_stats("1")?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Stats {
+    fn drop(&mut self) {
+        let _ = set_stats(&self.0);
+    }
+}
+
+fn set_stats(value: &str) -> Result<(), Error> {
+    let mut command = Command::new("sysctl");
+    command.args(["-q", "-w", &format!("{STATS}={value}")]);
+    process::run(command, RUN_LIMIT)?.success().map(drop)
 }
 
 /// Pages of files that the recording saw leave, and events that it lost.
@@ -115,51 +201,43 @@ fn counted(session: &Session, file: &str) -> Result<[f64; 2], Error> {
     Ok([left / PAGE as f64, growth("trace.lost").unwrap_or(0.0)])
 }
 
-/// Reads for one window in a group of its own.
-fn window(set: &str) -> Result<Window, Error> {
+/// Reads for one window in a group of its own: pages that came in, and pages that left.
+fn read_in_a_group((set, pages): (&str, u64)) -> Result<[f64; 2], Error> {
     let group = Cgroup::v1_memory(LIMIT_BYTES).map_err(Error::Failed)?;
     let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
     let mut command = group.command(own);
-    command.args(["read-pages", set, &WINDOW_S.to_string()]);
-    let printed = process::run(command, RUN_LIMIT)?.success()?.stdout;
+    command.args(["read-pages", set, &WINDOW_S.to_string(), &pages.to_string()]);
+    process::run(command, RUN_LIMIT)?.success()?;
     let path = group.path().join("memory.stat");
     let stat = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
     let counter = |name: &str| {
         stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
     };
-    // The pages that the file has in the group at the end came in and have not left.
-    let pages = counter("pgpgin ").zip(counter("pgpgout ")).map(|(all, out)| all + out);
-    let share = printed.trim().parse().ok();
-    let (events, share) =
-        pages.zip(share).ok_or_else(|| malformed(format!("reader: {printed:?}, {stat}")))?;
-    Ok(Window { reader_percent: share, events_per_s: events / WINDOW_S as f64 })
+    let pages = counter("pgpgin ").zip(counter("pgpgout "));
+    pages.map(|(came, left)| [came, left]).ok_or_else(|| malformed(stat.clone()))
 }
 
-/// What the bench watches: reads pages at random, at a rate, for so long; prints the share of a
-/// core that it used, in percent.
-pub(crate) fn read_pages(path: &Path, seconds: u64) -> Result<(), Error> {
+/// What the bench watches: reads so many pages at once, at random, at a rate, for so long.
+pub(crate) fn read_pages(path: &Path, seconds: u64, at_once: u64) -> Result<(), Error> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let failed = |error: std::io::Error| Error::io("read", path)(error);
     for advice in [rustix::fs::Advice::DontNeed, rustix::fs::Advice::Random] {
         rustix::fs::fadvise(&file, 0, None, advice).map_err(|error| failed(error.into()))?;
     }
-    let pages = file.metadata().map_err(failed)?.len() / PAGE as u64;
+    let mut piece = vec![0; PAGE * at_once as usize];
+    let pieces = file.metadata().map_err(failed)?.len() / piece.len() as u64;
     let mut random = Random(3);
-    let mut page = [0; PAGE];
     let started = Instant::now();
     let length = Duration::from_secs(seconds);
     let mut reads = 0;
     while started.elapsed() < length {
-        let due = (started.elapsed().as_secs_f64() * READS_PER_S as f64) as u64;
+        let due = (started.elapsed().as_secs_f64() * PAGES_PER_S as f64) as u64;
         while reads < due {
-            let place = random.below(pages) * PAGE as u64;
-            file.read_exact_at(&mut page, place).map_err(failed)?;
-            reads += 1;
+            let place = random.below(pieces) * piece.len() as u64;
+            file.read_exact_at(&mut piece, place).map_err(failed)?;
+            reads += at_once;
         }
         sleep(PERIOD);
     }
-    let elapsed = started.elapsed().as_nanos() as f64;
-    let used = running::cpu_ns(std::process::id()).unwrap_or(0);
-    println!("{:.4}", 100.0 * used as f64 / elapsed);
     Ok(())
 }
