@@ -13,7 +13,7 @@
 #include "sums.h"
 
 enum { CLASSES = 20, FIRST_CLASS = 4, DIRECTIONS = 3, SECTOR_SHIFT = 9 };
-enum { READ, WRITE, FLUSH, OTHER };	/* REQ_OP_READ to REQ_OP_FLUSH, and all else */
+enum { READ, WRITE, FLUSH, DISCARD, OTHER };	/* REQ_OP_READ to REQ_OP_DISCARD, and all else */
 enum { OPERATION = 0xff };
 
 /* `issued_ns` is 0 until it is issued. `process` is 0 for one outside of the subject. */

@@ -4,6 +4,7 @@
  * and none is copied. `cargo xtask bpf` builds it; the Rust side is src/trace/in_kernel.rs. Each
  * program is optional: a kernel that refuses one leaves the others.
  */
+#include "accesses.h"
 #include "block.h"
 #include "cpu.h"
 #include "files.h"

@@ -1,5 +1,5 @@
 //! Single accesses: requests to block devices, and pages of files that enter the page cache, leave
-//! it, or are found in it. Numbers only, no names.
+//! it, or are asked for by a read. Numbers only, no names.
 //!
 //! A recording keeps them only where that was asked for. They come in batches, each with the share
 //! that was kept and how many were lost. What is kept is decided by the place alone, so the same
@@ -50,13 +50,13 @@ pub enum PageEventKind {
     Evicted,
     /// They were truncated, dropped, or replaced: no lack of memory was the reason.
     Removed,
-    /// A read found them in the page cache, or waits for them there.
-    Found,
+    /// A read or a page fault asked for them, whether they were there or not.
+    Touched,
 }
 
 impl PageEventKind {
     /// All of them; a file numbers them so.
-    pub const ALL: [Self; 4] = [Self::Added, Self::Evicted, Self::Removed, Self::Found];
+    pub const ALL: [Self; 4] = [Self::Added, Self::Evicted, Self::Removed, Self::Touched];
 }
 
 /// Something that happened to pages of one file that follow each other.
@@ -119,8 +119,8 @@ pub struct AccessCounts {
     pub requests: u64,
     /// Pages that were added, evicted or removed.
     pub moves: u64,
-    /// Pages that were found.
-    pub found: u64,
+    /// Pages that were asked for.
+    pub touched: u64,
 }
 
 /// The share of each class that is kept: one in two to this power.
@@ -130,8 +130,8 @@ pub struct AccessShifts {
     pub requests: u8,
     /// Of pages that were added, evicted or removed: see [`PageEvent::followed`].
     pub moves: u8,
-    /// Of pages that were found.
-    pub found: u8,
+    /// Of pages that were asked for.
+    pub touched: u8,
 }
 
 /// What was kept of one interval.

@@ -71,6 +71,9 @@ pub struct RecordOptions {
     pub keep_ns: Option<u64>,
     /// The most bytes that a ring may take.
     pub keep_bytes: u64,
+    /// The most bytes that single accesses may take, where [`Family::Accesses`] is among the
+    /// families. A ring keeps none.
+    pub access_bytes: u64,
     /// The machine, as the caller found it; goes into the facts.
     pub machine: Option<MachineFacts>,
     /// What a survey has of memory that was never touched; goes into the facts.
@@ -97,6 +100,7 @@ impl Default for RecordOptions {
             force: false,
             keep_ns: None,
             keep_bytes: u64::MAX,
+            access_bytes: 0,
             machine: None,
             new_memory: None,
             surveyed_devices: Vec::new(),

@@ -41,12 +41,12 @@ pub trait RecordSink {
     /// rows that name unknown ones.
     fn who(&mut self, news: &Who) -> Result<()>;
 
-    /// Adds single accesses. Sinks that keep none leave them out.
+    /// Adds single accesses; how many bytes they take. Sinks that keep none leave them out.
     ///
     /// # Errors
     /// As [`RecordSink::sample`].
-    fn accesses(&mut self, _batch: &AccessBatch) -> Result<()> {
-        Ok(())
+    fn accesses(&mut self, _batch: &AccessBatch) -> Result<u64> {
+        Ok(0)
     }
 
     /// Writes what is still in memory, so that another reader sees it.

@@ -6,6 +6,7 @@
 //! are copied out and summed here (`ring`). Both fill `TraceSums`, from which every
 //! `Reducer` of the chain `Reducers` writes its series, so a recording looks the same.
 
+mod accesses;
 mod block;
 mod block_series;
 mod columns;
@@ -28,6 +29,7 @@ mod totals;
 use crate::collect::LimitedPaths;
 use crate::collect::TreeTotals;
 use crate::registry::{Registry, Row};
+use accesses::AccessKeeper;
 use block_series::BlockSeries;
 use cpu::CpuSeries;
 use event::EventKind;
@@ -54,9 +56,16 @@ type Reducers = (
 /// What says whether programs in the kernel reduce the events.
 pub const IN_KERNEL: &str = "events.in_kernel";
 
+/// The kind of the span that says at the end how many accesses were kept.
+pub const ACCESSES_KEPT: &str = "accesses_kept";
+
 /// A family of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
+    /// Single accesses, which a recording keeps: requests to block devices, where those are
+    /// followed, and pages of files. First, because its programs run before those that forget a
+    /// request.
+    Accesses,
     /// Switches and wake-ups: thread states, exactly.
     Sched,
     /// Requests to block devices.
@@ -79,6 +88,7 @@ impl Family {
     #[must_use]
     pub fn sight(self) -> &'static str {
         match self {
+            Family::Accesses => "events.accesses",
             Family::Sched => "events.sched",
             Family::Block => "events.block",
             Family::Vmscan => "events.vmscan",
@@ -263,6 +273,14 @@ impl Tracer {
         }
     }
 
+    /// What keeps single accesses; `None` where they are not watched.
+    pub(crate) fn accesses(&mut self) -> Option<&mut AccessKeeper> {
+        match &mut self.source {
+            Source::InKernel(programs) => programs.accesses_mut(),
+            Source::Ring(_) => None,
+        }
+    }
+
     /// What all processes of the machine used, where programs in the kernel sum it up.
     pub(crate) fn totals(&self) -> Option<&TreeTotals> {
         match &self.source {
@@ -343,9 +361,11 @@ impl Tracer {
             sights.insert(Family::Faults.sight().to_owned(), sight.clone());
         }
         if let (SourceState::Closed { .. }, Source::Ring(_)) = (&self.in_kernel, &self.source) {
-            // Rings name no process.
-            if let Some(sight) = sights.get_mut(Family::Who.sight()) {
-                sight.clone_from(&self.in_kernel);
+            // Rings name no process and keep no event.
+            for family in [Family::Who, Family::Accesses] {
+                if let Some(sight) = sights.get_mut(family.sight()) {
+                    sight.clone_from(&self.in_kernel);
+                }
             }
         }
         sights.insert(IN_KERNEL.to_owned(), self.in_kernel.clone());
@@ -357,10 +377,12 @@ impl Tracer {
     }
 
     /// What happened to the events since the last call: that they are not followed for a while,
-    /// because they came too fast.
+    /// because they came too fast, or that fewer of them are kept.
     pub fn spans(&mut self) -> Vec<Span> {
         match &mut self.source {
-            Source::InKernel(_) => Vec::new(),
+            Source::InKernel(programs) => {
+                programs.accesses_mut().map(AccessKeeper::spans).unwrap_or_default()
+            }
             Source::Ring(rings) => std::mem::take(&mut rings.spans),
         }
     }

@@ -221,8 +221,8 @@ proptest! {
         let batch = AccessBatch {
             from_ns: 0,
             to_ns: u64::from(u32::MAX) * 1000 + u64::from(spare_us) * 1000,
-            shifts: AccessShifts { requests: shifts.0, moves: shifts.1, found: shifts.2 },
-            lost: AccessCounts { requests: lost.0, moves: lost.1, found: lost.2 },
+            shifts: AccessShifts { requests: shifts.0, moves: shifts.1, touched: shifts.2 },
+            lost: AccessCounts { requests: lost.0, moves: lost.1, touched: lost.2 },
             requests,
             pages,
         };

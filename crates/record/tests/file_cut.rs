@@ -58,8 +58,8 @@ fn batch(number: u64) -> AccessBatch {
     AccessBatch {
         from_ns,
         to_ns,
-        shifts: AccessShifts { requests: 0, moves: number as u8, found: 22 },
-        lost: AccessCounts { requests: 0, moves: number, found: u64::MAX },
+        shifts: AccessShifts { requests: 0, moves: number as u8, touched: 22 },
+        lost: AccessCounts { requests: 0, moves: number, touched: u64::MAX },
         requests: vec![request, later],
         pages: vec![page, page, other],
     }

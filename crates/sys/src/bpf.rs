@@ -71,6 +71,8 @@ pub enum Constant {
     Short(u32),
     /// 64 bits.
     Long(u64),
+    /// No constant: the map of this name is made with so many entries, or a ring of so many bytes.
+    Entries(u32),
 }
 
 impl Constant {
@@ -78,6 +80,7 @@ impl Constant {
         let (start, length) = match self {
             Self::Short(number) => (std::ptr::from_ref(number).cast::<u8>(), size_of::<u32>()),
             Self::Long(number) => (std::ptr::from_ref(number).cast::<u8>(), size_of::<u64>()),
+            Self::Entries(_) => return &[],
         };
         // SAFETY: these are the bytes of a number that lives as long as `self`.
         unsafe { std::slice::from_raw_parts(start, length) }

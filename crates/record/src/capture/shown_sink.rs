@@ -45,7 +45,7 @@ impl<S: RecordSink> RecordSink for ShownSink<S> {
         self.written.who(news)
     }
 
-    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<u64> {
         self.written.accesses(batch)
     }
 

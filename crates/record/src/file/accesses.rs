@@ -88,12 +88,12 @@ pub(super) fn encode(batch: &AccessBatch, out: &mut Vec<u8>) {
     let from_us = batch.from_ns / MICROSECOND_NS;
     put(out, from_us);
     put(out, (batch.to_ns / MICROSECOND_NS).saturating_sub(from_us));
-    let AccessShifts { requests, moves, found } = batch.shifts;
-    for shift in [requests, moves, found] {
+    let AccessShifts { requests, moves, touched } = batch.shifts;
+    for shift in [requests, moves, touched] {
         put(out, u64::from(shift));
     }
-    let AccessCounts { requests, moves, found } = batch.lost;
-    for count in [requests, moves, found] {
+    let AccessCounts { requests, moves, touched } = batch.lost;
+    for count in [requests, moves, touched] {
         put(out, count);
     }
     encode_requests(&batch.requests, from_us, out);
@@ -180,9 +180,12 @@ fn batch(input: &mut Input<'_>) -> Option<AccessBatch> {
         let shift = u8::try_from(input.number()?).ok()?;
         (shift <= MAX_SHIFT).then_some(shift)
     };
-    let shifts = AccessShifts { requests: shift()?, moves: shift()?, found: shift()? };
-    let lost =
-        AccessCounts { requests: input.number()?, moves: input.number()?, found: input.number()? };
+    let shifts = AccessShifts { requests: shift()?, moves: shift()?, touched: shift()? };
+    let lost = AccessCounts {
+        requests: input.number()?,
+        moves: input.number()?,
+        touched: input.number()?,
+    };
     let requests = requests(input, from_us)?;
     let pages = pages(input, from_us)?;
     Some(AccessBatch { from_ns, to_ns, shifts, lost, requests, pages })

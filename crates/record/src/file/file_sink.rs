@@ -87,7 +87,7 @@ impl RecordSink for FileSink {
         written.map_err(|error| error.at(&self.path))
     }
 
-    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<u64> {
         let written = self.writer.accesses(batch);
         written.map_err(|error| error.at(&self.path))
     }
@@ -143,7 +143,7 @@ impl RecordSink for Writer<Vec<u8>> {
         Writer::who(self, news)
     }
 
-    fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+    fn accesses(&mut self, batch: &AccessBatch) -> Result<u64> {
         Writer::accesses(self, batch)
     }
 

@@ -167,12 +167,13 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds a batch of accesses, written at once; its interval does not overlap an earlier one.
+    /// Adds a batch of accesses, written at once, and gives its bytes; its interval does not
+    /// overlap an earlier one.
     ///
     /// # Errors
     /// As [`Writer::sample`]; [`crate::ErrorKind::Usage`] for more than
     /// [`AccessBatch::MAX_EVENTS`] events of a table.
-    pub fn accesses(&mut self, batch: &AccessBatch) -> Result<()> {
+    pub fn accesses(&mut self, batch: &AccessBatch) -> Result<u64> {
         self.check_open()?;
         if batch.requests.len().max(batch.pages.len()) > AccessBatch::MAX_EVENTS {
             let why = "more events than a batch may have";
@@ -180,7 +181,9 @@ impl<W: Write> Writer<W> {
         }
         self.raw.clear();
         accesses::encode(batch, &mut self.raw);
-        self.write_raw(ChunkKind::Accesses, batch.from_ns, batch.to_ns)
+        let before = self.bytes;
+        self.write_raw(ChunkKind::Accesses, batch.from_ns, batch.to_ns)?;
+        Ok(self.bytes - before)
     }
 
     /// Writes what is still held, so that a reader sees it.

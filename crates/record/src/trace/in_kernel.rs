@@ -11,7 +11,7 @@
 //!    stand for, goes back into the kernel.
 
 mod files;
-mod objects;
+pub(super) mod objects;
 mod program_name;
 mod requests;
 mod samples;
@@ -20,6 +20,7 @@ mod sums;
 mod totals;
 mod who;
 
+use super::accesses::AccessKeeper;
 use super::block::RequestTotals;
 use super::cpu::{self, CpuSums, sample_period_ns};
 use super::reducer::TraceSums;
@@ -78,6 +79,14 @@ const THREADS: &[Wanted] = &[
     at("thread_wakes", "sched_waking"),
     at("threads_switch", "sched_switch"),
 ];
+/// What the kernel does not trace of pages that are read is absent.
+const ACCESSES: &[Wanted] = &[
+    at("access_completed", "block_rq_complete"),
+    at("access_added", "mm_filemap_add_to_page_cache"),
+    at("access_deleted", "mm_filemap_delete_from_page_cache"),
+    perhaps("access_read", "mm_filemap_get_pages"),
+    perhaps("access_faulted", "mm_filemap_fault"),
+];
 const BLOCK: &[Wanted] = &[
     at("request_issued", "block_rq_issue"),
     at("request_completed", "block_rq_complete"),
@@ -132,6 +141,8 @@ pub struct InKernel {
     users: DeviceUsers,
     /// Of pages that came back: what was counted before the begin, and since.
     returns: Option<(ReturnSums, ReturnSums)>,
+    /// Keeps single accesses, where that is asked for.
+    accesses: Option<AccessKeeper>,
     /// Processes of the subject whose threads get storage from the next walk.
     adopted: Vec<u32>,
     /// What a walk wrote, kept for its room.
@@ -160,12 +171,12 @@ impl InKernel {
         may_load()?;
         has_memory()?;
         let epoch_ns = now_ns();
-        let opened = objects::open(epoch_ns, subject.is_none());
+        let has_accesses = families.contains(&Family::Accesses);
+        let opened = objects::open(epoch_ns, subject.is_none(), has_accesses);
         let (mut programs, mut maps) = opened.map_err(|error| refused(&error))?;
         for process in subject.into_iter().flatten() {
             maps.members.insert(*process).map_err(|error| refused(&error))?;
         }
-        let adopted = subject.into_iter().flatten().copied().collect();
         programs.load(&wanted(families));
         let mut lost = BTreeMap::new();
         attach_all(&mut programs, THREADS, &mut lost).map_err(|error| refused(&error))?;
@@ -173,8 +184,8 @@ impl InKernel {
         for family in families {
             sights.insert(*family, attach_family(&mut programs, *family, &mut lost));
         }
-        let mut clocks = Vec::new();
         let period_ns = sample_period_ns(subject.is_none(), online().len());
+        let mut clocks = Vec::new();
         if let Some(sight) = sights.get_mut(&Family::Cpu) {
             match start_clocks(&mut programs, &SAMPLES, period_ns) {
                 Ok(started) => clocks = started,
@@ -208,7 +219,8 @@ impl InKernel {
             samples: Samples::default(),
             users: DeviceUsers::default(),
             returns: None,
-            adopted,
+            accesses: None,
+            adopted: subject.into_iter().flatten().copied().collect(),
             records: Vec::new(),
             next_walk_ns: 0,
             is_walk_due: true,
@@ -218,6 +230,7 @@ impl InKernel {
             caller_ns: 0,
         };
         in_kernel.programs.seal();
+        in_kernel.keep_accesses();
         in_kernel.walk().map_err(|error| refused(&error))?;
         in_kernel.sums.begin(&in_kernel.maps).map_err(|error| refused(&error))?;
         if names_processes && in_kernel.sees_returns() {
@@ -360,6 +373,18 @@ impl InKernel {
         Some(who)
     }
 
+    /// Takes single accesses from now on, where their programs are attached.
+    fn keep_accesses(&mut self) {
+        let is_open = self.sights.get(&Family::Accesses).is_some_and(SourceState::is_open);
+        let maps = self.maps.accesses.take().filter(|_| is_open);
+        self.accesses = maps.map(AccessKeeper::new);
+    }
+
+    /// What keeps single accesses.
+    pub fn accesses_mut(&mut self) -> Option<&mut AccessKeeper> {
+        self.accesses.as_mut()
+    }
+
     /// Adds processes to the subject: the next walk gives their threads storage.
     pub fn adopt(&mut self, processes: &[u32]) {
         for process in processes {
@@ -468,6 +493,7 @@ fn refused(error: &sys::Error) -> SourceState {
 /// What the families need of programs, to be loaded at once.
 fn wanted(families: &BTreeSet<Family>) -> Vec<(&'static str, Attachment)> {
     let of_family = |family: &Family| match family {
+        Family::Accesses => ACCESSES,
         Family::Block => BLOCK,
         Family::Vmscan => VMSCAN,
         // Where the kernel refuses this one it is of the other form.
@@ -496,6 +522,7 @@ fn attach_all(programs: &mut Programs, wanted: &[Wanted], lost: &mut Lost) -> sy
 fn attach_family(programs: &mut Programs, family: Family, lost: &mut Lost) -> SourceState {
     let attached = match family {
         Family::Sched => Ok(()),
+        Family::Accesses => attach_all(programs, ACCESSES, lost),
         Family::Block => attach_all(programs, BLOCK, lost),
         Family::Vmscan => attach_all(programs, VMSCAN, lost),
         Family::Writeback => {
@@ -564,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_program_without_its_event_takes_no_other_with_it() {
-        let opened = objects::open(now_ns(), true);
+        let opened = objects::open(now_ns(), true, false);
         let (mut programs, _maps) = match opened {
             Ok(opened) => opened,
             Err(error) => return testkit::skip(error),

@@ -60,14 +60,24 @@ impl Loader {
         let unknown = || Error::invalid(LOAD, "the kernel's types have another form");
         let kernel = KernelTypes::read(kernel_types).ok_or_else(unknown)?;
         let mut object = Object::parse(object).map_err(|error| failed(LOAD, &error))?;
-        let values = constants.iter().map(|(name, constant)| (*name, (constant.bytes(), true)));
+        let sizes: HashMap<&str, u32> = constants
+            .iter()
+            .filter_map(|(name, constant)| match constant {
+                Constant::Entries(entries) => Some((*name, *entries)),
+                _ => None,
+            })
+            .collect();
+        let values = constants
+            .iter()
+            .filter(|(name, _)| !sizes.contains_key(name))
+            .map(|(name, constant)| (*name, (constant.bytes(), true)));
         object.patch_map_data(values.collect()).map_err(|error| failed(LOAD, &error))?;
         let described = object.fixup_and_sanitize_btf(&KNOWN_KINDS);
         let own = described.map_err(|error| failed(LOAD, &error))?;
         let own_types = own.ok_or_else(|| Error::invalid(LOAD, "the object describes no types"))?;
         let types = load_types(&own_types.to_bytes())?;
         object.relocate_btf(&kernel.btf).map_err(|error| failed(LOAD, &error))?;
-        let maps = make_maps(&mut object, &types)?;
+        let maps = make_maps(&mut object, &types, &sizes)?;
         Ok((Self { object, kernel, types }, maps))
     }
 
@@ -125,12 +135,18 @@ impl Loader {
     }
 }
 
-/// Makes all maps, fills those that hold constants, and lets the programs name them.
-fn make_maps(object: &mut Object, types: &OwnedFd) -> Result<HashMap<String, OwnedFd>> {
+/// Makes all maps, those in `sizes` with so many entries, fills those that hold constants, and lets
+/// the programs name them.
+fn make_maps(
+    object: &mut Object,
+    types: &OwnedFd,
+    sizes: &HashMap<&str, u32>,
+) -> Result<HashMap<String, OwnedFd>> {
     let declared: Vec<(String, Map)> = object.maps.drain().collect();
     let mut made = HashMap::new();
     for (name, map) in &declared {
-        let descriptor = make_map(name, map, types);
+        let entries = sizes.get(name.as_str()).copied().unwrap_or_else(|| map.max_entries());
+        let descriptor = make_map(name, map, entries, types);
         made.insert(name.clone(), descriptor.map_err(|error| Error::new(LOAD, error).at(name))?);
     }
     let text = object.functions.keys().map(|(section, _)| *section).collect();
@@ -142,7 +158,7 @@ fn make_maps(object: &mut Object, types: &OwnedFd) -> Result<HashMap<String, Own
     Ok(made)
 }
 
-fn make_map(name: &str, map: &Map, types: &OwnedFd) -> std::io::Result<OwnedFd> {
+fn make_map(name: &str, map: &Map, entries: u32, types: &OwnedFd) -> std::io::Result<OwnedFd> {
     /// The first fields of `union bpf_attr` for this command.
     #[repr(C)]
     #[derive(Default)]
@@ -164,7 +180,7 @@ fn make_map(name: &str, map: &Map, types: &OwnedFd) -> std::io::Result<OwnedFd> 
         kind: map.map_type(),
         key_bytes: map.key_size(),
         value_bytes: map.value_size(),
-        entries: map.max_entries(),
+        entries,
         flags: map.map_flags(),
         name: short_name(name),
         ..Create::default()

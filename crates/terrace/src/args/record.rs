@@ -36,6 +36,20 @@ pub struct RecordArgs {
     #[arg(long, requires = "attempt")]
     pub keep_change: bool,
 
+    /// Also keep single requests to block devices and pages of files that come, go and are read,
+    /// in at most SIZE; when they are too many, a share of them (default without SIZE: 256m). As
+    /// root
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = value::size,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "256m",
+        conflicts_with_all = ["keep", "attempt"]
+    )]
+    pub accesses: Option<Bytes>,
+
     /// Where to record to; its name should end in .trec. With --keep a directory
     #[arg(
         short,

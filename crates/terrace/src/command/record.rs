@@ -16,8 +16,9 @@ use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
 use crate::output::{self, OutputTarget};
 use crate::service::Service;
-use model::recording::Recording;
+use model::recording::{Recording, SourceState};
 use record::capture::{self, Captured, RecordOptions, WatchEvent};
+use record::trace::{ACCESSES_KEPT, Family};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,11 +34,14 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     if args.attempt {
         return attempted::record(args, color);
     }
-    let watch = RecordOptions {
+    let mut watch = RecordOptions {
         keep_ns: args.keep.map(nanoseconds),
         keep_bytes: args.keep_bytes.0,
         ..record_options::of_command(&args.watch, Some(args.output.clone()))?
     };
+    if let Some(bytes) = args.accesses {
+        record_options::keep_accesses(&mut watch, bytes)?;
+    }
     let target = record_options::target(&args.target);
     let progress = Progress::new();
     let file = args.output.display();
@@ -61,6 +65,9 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     drop(service);
     drop(progress);
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
+    if args.accesses.is_some() {
+        output::announce("record", &accesses_kept(&captured.recording));
+    }
     OutputTarget::standard().write(&summary(&captured, &file))?;
     match lack(&captured.recording) {
         Some(text) => Ok(output::complain(&Error::new(Exit::Partial, text).during("record"))),
@@ -89,6 +96,17 @@ fn start_service(output: &Path) -> Service {
         output::announce("record", &format!("no status socket: {fault}"));
     }
     service
+}
+
+/// What became of the accesses, or why none were kept.
+fn accesses_kept(recording: &Recording) -> String {
+    let sight = recording.facts.sight(Family::Accesses.sight());
+    if let SourceState::Closed { why, remedy } = sight {
+        let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        return format!("no accesses were kept: {why}{remedy}");
+    }
+    let said = recording.spans.iter().rfind(|span| span.kind == ACCESSES_KEPT);
+    said.map_or_else(|| "no accesses were kept".to_owned(), |span| span.text.clone())
 }
 
 /// What the recording lacks, if it is not all that was asked for.

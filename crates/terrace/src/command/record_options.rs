@@ -8,8 +8,8 @@ use crate::args::shared::TargetArgs;
 use crate::args::shared::WatchArgs;
 use crate::error::{Error, Result};
 use machine::Root;
-use model::GaugeSet;
 use model::copy_gauges::CopyGauges;
+use model::{Bytes, GaugeSet};
 use place::ramdisk::RamdiskGauges;
 use record::capture::{BackgroundRecording, RecordOptions, Target};
 use record::trace::Family;
@@ -21,6 +21,9 @@ use sys::process::{Capability, has_capability};
 /// wait.
 const USUAL_FAMILIES: [Family; 6] =
     [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback, Family::Cpu, Family::Who];
+
+/// Less room would hold some seconds.
+const ACCESS_BYTES_MIN: u64 = 1 << 20;
 
 /// Samples a second of a background recording, which must not disturb the probe.
 const BESIDE_A_PROBE_HZ: u32 = 10;
@@ -40,6 +43,20 @@ pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOpt
         gauges: ramdisk_gauges(),
         ..default_options(output)
     })
+}
+
+/// Adds single accesses, of at most `bytes` bytes.
+///
+/// # Errors
+/// If that is too little.
+pub fn keep_accesses(options: &mut RecordOptions, bytes: Bytes) -> Result<()> {
+    if bytes.0 < ACCESS_BYTES_MIN {
+        let least = ACCESS_BYTES_MIN >> 20;
+        return Err(Error::usage(format!("--accesses needs room of at least {least} MiB")));
+    }
+    options.access_bytes = bytes.0;
+    options.families.extend([Family::Accesses, Family::Block]);
+    Ok(())
 }
 
 /// Starts to record to `file`, if given, while the probe `name` runs.

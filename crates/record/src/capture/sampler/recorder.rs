@@ -14,7 +14,7 @@ use crate::collect::Collectors;
 use crate::registry::{Registry, Row};
 use crate::sink::RecordSink;
 use crate::tasks::{Listener, TaskReport};
-use crate::trace::Tracer;
+use crate::trace::{ACCESSES_KEPT, Tracer};
 use crate::work::WorkCounter;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
@@ -54,6 +54,8 @@ pub(super) struct Recorder<S> {
     pub facts: Facts,
     /// When the recording began, by the steady clock; 0 before that.
     started_ns: u64,
+    /// The most bytes that single accesses may take.
+    access_bytes: u64,
     /// Why nothing more is recorded.
     stopped_early: Option<String>,
     report: Sender<News>,
@@ -120,6 +122,7 @@ impl<S: RecordSink> Recorder<S> {
             work,
             facts,
             started_ns: 0,
+            access_bytes: watch.access_bytes,
             stopped_early: None,
             report,
             file_look_ns: (*purpose == RecordingPurpose::File).then_some(0),
@@ -141,6 +144,9 @@ impl<S: RecordSink> Recorder<S> {
         self.read_work(true);
         self.read_gauges();
         self.started_ns = sys::clock::now_ns();
+        if let Some(keeper) = self.tracer.as_mut().and_then(Tracer::accesses) {
+            keeper.begin(self.started_ns, self.access_bytes);
+        }
         self.started_ns
     }
 
@@ -175,6 +181,7 @@ impl<S: RecordSink> Recorder<S> {
         }
         let now_ns = sys::clock::now_ns().saturating_sub(self.started_ns);
         let mut spans = self.collectors.notes();
+        self.take_accesses(all);
         if let Some(tracer) = &mut self.tracer {
             tracer.read(now_ns, all, &mut self.registry, &mut self.row);
             spans.extend(tracer.spans());
@@ -191,6 +198,25 @@ impl<S: RecordSink> Recorder<S> {
             self.span(&span);
         }
         self.write(tick);
+    }
+
+    /// Keeps single accesses; with `all` what waited as well.
+    fn take_accesses(&mut self, all: bool) {
+        let Some(keeper) = self.tracer.as_mut().and_then(Tracer::accesses) else {
+            return;
+        };
+        for batch in keeper.take(all) {
+            if self.stopped_early.is_some() {
+                return;
+            }
+            match self.sink.accesses(&batch) {
+                Ok(bytes) => keeper.written(bytes),
+                Err(error) => {
+                    self.stopped_early = Some(error.to_string());
+                    let _ = self.report.send(News::Stopped);
+                }
+            }
+        }
     }
 
     /// Watches the processes that have joined the group. What members have begun is followed
@@ -300,6 +326,11 @@ impl<S: RecordSink> Recorder<S> {
         }
         let listener = self.listener.take();
         let report = listener.map_or_else(TaskReport::default, |listener| listener.finish(now_ns));
+        let kept = self.tracer.as_mut().and_then(Tracer::accesses).map(|keeper| keeper.summary());
+        if let Some(text) = kept {
+            let ended_ns = now_ns.saturating_sub(self.started_ns);
+            self.note(ACCESSES_KEPT, text, ended_ns, ended_ns);
+        }
         // Last, because a child of this process closes the events.
         let tracer = self.tracer.take();
         let lost_events = tracer.as_ref().map_or(0, Tracer::lost);

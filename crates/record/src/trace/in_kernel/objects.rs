@@ -2,6 +2,7 @@
 //! knows both `bpf/*.h` and the nouns of this side.
 
 use crate::collect::{TREE_FIGURES, counts_block_waits};
+use crate::trace::accesses::{AccessMaps, RING_BYTES};
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
 use crate::trace::event::{Io, Sleep, State};
 use crate::trace::returns::{DISTANCE_CLASSES, KINDS, ReturnSums};
@@ -66,6 +67,8 @@ const EVENTS: &[&str] = &[
     "btf_trace_mm_compaction_end",
     "btf_trace_mm_filemap_add_to_page_cache",
     "btf_trace_mm_filemap_delete_from_page_cache",
+    "btf_trace_mm_filemap_fault",
+    "btf_trace_mm_filemap_get_pages",
     "btf_trace_mm_vmscan_direct_reclaim_begin",
     "btf_trace_mm_vmscan_direct_reclaim_end",
     "btf_trace_mm_vmscan_memcg_reclaim_begin",
@@ -140,6 +143,8 @@ pub struct Maps {
     pub files: Table<FILE_KEY_BYTES, FILE_VALUE_BYTES>,
     pub device_users: Table<USER_KEY_BYTES, USER_BYTES>,
     pub returns: Words<RETURN_WORDS>,
+    /// Taken by what keeps them.
+    pub accesses: Option<AccessMaps>,
 }
 
 /// What a state is called in the kernel.
@@ -148,8 +153,8 @@ pub fn kernel_state(state: State) -> u32 {
 }
 
 /// Makes the maps; no program is loaded yet.
-pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
-    let constants = [
+pub fn open(epoch_ns: u64, everyone: bool, has_accesses: bool) -> sys::Result<(Programs, Maps)> {
+    let mut constants = vec![
         ("epoch_ns", Constant::Long(epoch_ns)),
         ("everyone", Constant::Short(u32::from(everyone))),
         ("counts_delays", Constant::Short(u32::from(counts_block_waits(&Root::system())))),
@@ -159,6 +164,9 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         ("block_unknown", Constant::Short(kernel_state(State::BlockIo(Io::Other)))),
         ("sleep_unknown", Constant::Short(kernel_state(State::Sleep(Sleep::Unknown)))),
     ];
+    if has_accesses {
+        constants.push(("accesses", Constant::Entries(RING_BYTES)));
+    }
     let names: Vec<&str> = [KERNEL_TYPES, EVENTS].concat();
     let make = || sys::bpf::kernel_types(&names);
     let rules = (sys::bpf::KERNEL_TYPES_FORM, &names);
@@ -179,6 +187,11 @@ pub fn open(epoch_ns: u64, everyone: bool) -> sys::Result<(Programs, Maps)> {
         files: programs.table("files")?,
         device_users: programs.table("device_users")?,
         returns: programs.words("returns")?,
+        accesses: Some(AccessMaps {
+            records: programs.ring("accesses")?,
+            masks: programs.numbers("access_masks")?,
+            losses: programs.words("access_losses")?,
+        }),
     };
     Ok((programs, maps))
 }

@@ -1,0 +1,243 @@
+//! `record --accesses`: what a recording keeps of single accesses is what the kernel counted, by
+//! place; it stays within its bytes, and says what it left out.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use record::file::AccessReader;
+use record::{AccessBatch, DeviceRequest, PageEvent, PageEventKind, RequestKind};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{command, terrace};
+use sys::file::CacheAdvice;
+use sys::memory::AlignedBuffer;
+use testkit::{LoopDevice, Random, TempDir};
+
+const PAGE: u64 = 4096;
+const SECTORS: u64 = PAGE / 512;
+
+/// A recorder in the background.
+struct Recorder(Child);
+
+impl Recorder {
+    fn start(file: &Path, option: &str) -> Self {
+        let mut command = command(&format!("record {option} -o {}", file.display()));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let recorder = Self(command.spawn().unwrap());
+        // Programs are loaded before the file is made.
+        while std::fs::metadata(file).map_or(0, |about| about.len()) == 0 {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        recorder
+    }
+
+    /// Ends it; what it said.
+    fn end(mut self) -> String {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.0.wait().unwrap().success(), "{said}");
+        said
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn batches(file: &Path) -> Vec<AccessBatch> {
+    AccessReader::open(file).unwrap().map(Result::unwrap).collect()
+}
+
+fn needs() -> Option<&'static str> {
+    if !testkit::is_root() {
+        return Some("root");
+    }
+    let listed =
+        std::fs::read_to_string("/sys/kernel/tracing/available_events").unwrap_or_default();
+    let has_btf = Path::new("/sys/kernel/btf/vmlinux").exists();
+    (!has_btf || !listed.contains("mm_filemap_add_to_page_cache")).then_some("kernel events")
+}
+
+/// Reads and writes that the kernel counted: `/proc/diskstats`.
+fn counted(device: &Path) -> (u64, u64) {
+    let name = device.file_name().unwrap().to_string_lossy().into_owned();
+    let text = std::fs::read_to_string("/proc/diskstats").unwrap();
+    let line = text.lines().find(|line| line.split_whitespace().nth(2) == Some(&name)).unwrap();
+    let field = |index: usize| line.split_whitespace().nth(index).unwrap().parse().unwrap();
+    (field(3), field(7))
+}
+
+#[test]
+fn requests_to_a_device_are_kept_with_their_sectors() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let image = directory.join("image");
+    File::create(&image).unwrap().set_len(64 << 20).unwrap();
+    let device = match LoopDevice::over(&image) {
+        Ok(device) => device,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = directory.join("a.trec");
+    let direct = File::options().read(true).write(true).open(device.path()).unwrap();
+    sys::file::set_direct(&direct, true).unwrap();
+    let number = std::fs::metadata(device.path()).unwrap().rdev();
+    let recorder = Recorder::start(&file, "--accesses");
+    let before = counted(device.path());
+    let mut random = Random(5);
+    let places: Vec<u64> = (0..500).map(|_| random.below((64 << 20) / PAGE)).collect();
+    let mut block = AlignedBuffer::new(PAGE as usize).unwrap();
+    for (turn, place) in places.iter().enumerate() {
+        if turn % 5 == 0 {
+            direct.write_all_at(&block, place * PAGE).unwrap();
+        } else {
+            direct.read_exact_at(&mut block, place * PAGE).unwrap();
+        }
+    }
+    let after = counted(device.path());
+    std::thread::sleep(Duration::from_millis(300));
+    let said = recorder.end();
+    assert!(said.contains("accesses were kept and 0 lost; of requests all"), "{said}");
+    let of_device = |request: &DeviceRequest| {
+        u64::from(request.device.0) == (number >> 8 & 0xfff)
+            && u64::from(request.device.1) == (number & 0xff)
+    };
+    let whole = batches(&file);
+    let kept: Vec<DeviceRequest> =
+        whole.iter().flat_map(|batch| batch.requests.clone()).filter(of_device).collect();
+    let of_kind = |kind| kept.iter().filter(|request| request.kind == kind).collect::<Vec<_>>();
+    let (reads, writes) = (of_kind(RequestKind::Read), of_kind(RequestKind::Write));
+    let counted = ((after.0 - before.0) as usize, (after.1 - before.1) as usize);
+    assert_eq!((reads.len(), writes.len()), counted);
+    assert_eq!((reads.len(), writes.len()), (400, 100));
+    // One after the other, so in this order.
+    let sectors: Vec<u64> = kept.iter().map(|request| request.sector).collect();
+    assert_eq!(sectors, places.iter().map(|place| place * SECTORS).collect::<Vec<_>>());
+    assert!(kept.iter().all(|request| u64::from(request.sectors) == SECTORS));
+    assert!(kept.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
+    assert!(kept.iter().all(|request| request.latency_ns < 5_000_000_000));
+    assert!(whole.windows(2).all(|pair| pair[0].to_ns == pair[1].from_ns), "no time between them");
+}
+
+/// What happened to the pages of `inode`, and how many pages of each kind.
+fn pages_of(whole: &[AccessBatch], inode: u64, kind: PageEventKind) -> (BTreeSet<u64>, u64) {
+    let events = whole.iter().flat_map(|batch| &batch.pages);
+    let of_file = events.filter(|event| event.inode == inode && event.kind == kind);
+    let pages: Vec<u64> = of_file.flat_map(|event: &PageEvent| event.followed(0)).collect();
+    (pages.iter().copied().collect(), pages.len() as u64)
+}
+
+#[test]
+fn pages_that_come_go_and_are_read_are_kept() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    const PAGES: u64 = 1000;
+    let directory = TempDir::new();
+    let set = directory.join("set");
+    std::fs::write(&set, vec![7; (PAGES * PAGE) as usize]).unwrap();
+    let opened = File::open(&set).unwrap();
+    sys::file::sync_data(&opened).unwrap();
+    let file = directory.join("a.trec");
+    let recorder = Recorder::start(&file, "--accesses");
+    // Dropped, read again in one go, and asked for page by page; then removed for good.
+    sys::file::advise(&opened, 0, 0, CacheAdvice::DontNeed).unwrap();
+    let mut whole = vec![0; (PAGES * PAGE) as usize];
+    opened.read_exact_at(&mut whole, 0).unwrap();
+    for page in 0..PAGES {
+        opened.read_exact_at(&mut whole[..512], page * PAGE).unwrap();
+    }
+    let inode = opened.metadata().unwrap().ino();
+    drop(opened);
+    std::fs::remove_file(&set).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    recorder.end();
+    let whole = batches(&file);
+    let all: BTreeSet<u64> = (0..PAGES).collect();
+    assert_eq!(pages_of(&whole, inode, PageEventKind::Added), (all.clone(), PAGES));
+    assert_eq!(pages_of(&whole, inode, PageEventKind::Removed), (all, 2 * PAGES));
+    assert_eq!(pages_of(&whole, inode, PageEventKind::Evicted).1, 0, "no lack of memory");
+    let shift = whole[0].shifts.touched;
+    let touches = whole.iter().flat_map(|batch| &batch.pages);
+    let of_file =
+        touches.filter(|event| event.inode == inode && event.kind == PageEventKind::Touched);
+    let followed = of_file.flat_map(|event| event.followed(shift)).count() as u64;
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_events").unwrap();
+    if listed.contains("mm_filemap_get_pages") {
+        // Each page is asked for twice.
+        let expected = 2 * PAGES >> shift;
+        assert!(followed.abs_diff(expected) <= expected / 10 + 1, "{followed} of {expected}");
+    } else {
+        assert_eq!(followed, 0);
+    }
+}
+
+#[test]
+fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    const BYTES: u64 = 1 << 20;
+    let directory = TempDir::new();
+    let set = directory.join("set");
+    std::fs::write(&set, vec![7; 32 << 20]).unwrap();
+    let opened = File::open(&set).unwrap();
+    sys::file::sync_data(&opened).unwrap();
+    let pages = (32 << 20) / PAGE;
+    let file = directory.join("a.trec");
+    let recorder = Recorder::start(&file, "--accesses=1m");
+    let mut random = Random(9);
+    let mut page = [0; 4096];
+    // A page at a time, in no order, so that the events are many and do not compress.
+    for _ in 0..16 {
+        sys::file::advise(&opened, 0, 0, CacheAdvice::DontNeed).unwrap();
+        for _ in 0..pages {
+            opened.read_exact_at(&mut page, random.below(pages) * PAGE).unwrap();
+        }
+    }
+    let said = recorder.end();
+    let whole = batches(&file);
+    let (first, last) = (whole[0].shifts, whole[whole.len() - 1].shifts);
+    assert!(first.moves == 0 && last.moves > 0, "{first:?} {last:?}");
+    assert!(whole.windows(2).all(|pair| pair[0].shifts.moves <= pair[1].shifts.moves));
+    let share = format!("come and go one in {}", 1 << last.moves);
+    assert!(said.contains(&share), "{said}");
+    let text = terrace(&format!("export {} --to json --no-redact", file.display())).done();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let spans = value["spans"].as_array().unwrap().iter();
+    let sampled = spans.filter(|span| span["text"].as_str().unwrap().contains("sampled")).count();
+    assert!(sampled > 0, "{value}");
+    // All else takes some kilobytes a second.
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert!(bytes < 3 * BYTES, "{bytes}");
+    assert!(whole.iter().all(|batch| {
+        let shifts = batch.shifts;
+        let moves = batch.pages.iter().filter(|event| event.kind != PageEventKind::Touched);
+        moves.clone().all(|event| event.followed(shifts.moves).next().is_some())
+    }));
+}
+
+#[test]
+fn bad_options_are_refused_before_anything_is_done() {
+    let directory = TempDir::new();
+    let kept = directory.join("ring");
+    let refused = terrace(&format!("record --accesses --keep 1h -o {}", kept.display()));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    let file = directory.join("a.trec");
+    let refused = terrace(&format!("record --accesses=1k --for 1s -o {}", file.display()));
+    refused.refused(2, "at least 1 MiB");
+    assert!(!file.exists() && !kept.exists());
+}
