@@ -4,6 +4,7 @@
 //! by severity. Everything is pure: no I/O, no clock, no errors. A rule that lacks
 //! an input reports which; an absent number never counts as a good one.
 
+pub mod advice;
 pub mod comparison;
 pub mod copying;
 pub mod finding;

@@ -25,7 +25,7 @@ mod unseen;
 pub mod view;
 pub mod who;
 pub mod witness;
-mod words;
+pub(crate) mod words;
 pub mod work;
 
 pub use doubts::RECORDING_WAS_CUT;
@@ -115,6 +115,6 @@ fn event_source(view: &View) -> Option<EventSource> {
 
 /// Whether programs inside the kernel summed its events, so that none went missing on its way.
 /// What such a program could not keep is counted as lost and doubted as such.
-fn is_in_kernel(view: &View) -> bool {
+pub(crate) fn is_in_kernel(view: &View) -> bool {
     view.facts().sight("events.in_kernel").is_open()
 }

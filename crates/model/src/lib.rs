@@ -4,6 +4,7 @@
 //! on the outside world. Probes fill these types, rules read them, and the
 //! binary prints them; the three never share anything else.
 
+pub mod advice;
 pub mod bytes;
 pub mod chase;
 pub mod compared;

@@ -3,6 +3,7 @@
 //! `Args` hold the options as typed values; `command` makes plans of them. [`parse`] turns each
 //! refusal of clap into one line of this program.
 
+pub mod advise;
 pub mod choice;
 pub mod classic;
 pub mod compare;
@@ -115,6 +116,12 @@ pub enum Command {
     /// T is a time since the start of the recording (12.5s, 3min) or a time of day (14:32,
     /// 14:32:05) by the clock of the machine that was recorded.
     Explain(recordings::ExplainArgs),
+    /// Say whether more memory would have helped, and by how many seconds
+    ///
+    /// Reads how far away each page was that left memory and came back, which every recording of
+    /// root has, and the waits for such pages. Says so where the recording does not prove it.
+    /// Nothing is changed.
+    Advise(advise::AdviseArgs),
     /// Show a recording in a browser: where its time went, and every counter over time
     ///
     /// Serves one page on 127.0.0.1 until Ctrl-C, at an address that cannot be guessed, and opens

@@ -3,6 +3,7 @@
 //! Everything that can be checked without touching the machine is checked before anything is
 //! measured.
 
+mod advise;
 mod attempt;
 mod classic;
 mod compare;
@@ -59,6 +60,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Run(args) => ("run", run::run(args, color).map_err(Error::of_run)),
         Command::Record(args) => ("record", record::record(args, color)),
         Command::Explain(args) => ("explain", explain::explain(args, color)),
+        Command::Advise(args) => ("advise", advise::advise(args, color)),
         Command::View(args) => ("view", view::view(args)),
         Command::Top(args) => ("top", top::top(args, color)),
         Command::Compare(args) => ("compare", compare::compare(args, color)),

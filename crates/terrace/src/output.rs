@@ -3,6 +3,7 @@
 //! Results become text (`human`, `survey`), JSON or CSV first, by pure functions; a
 //! [`OutputTarget`] then takes the whole text at once.
 
+pub mod advise;
 pub mod clean;
 pub mod compare;
 pub mod copy;

@@ -145,7 +145,7 @@ impl<'a> View<'a> {
     }
 
     /// What each process used in it; empty where processes were not watched.
-    pub(super) fn process_sums(&self) -> &[ProcessSum<'a>] {
+    pub(crate) fn process_sums(&self) -> &[ProcessSum<'a>] {
         &self.processes
     }
 
@@ -287,7 +287,7 @@ impl<'a> View<'a> {
     }
 
     /// The sum of what they grew; `None` where none of them is there.
-    pub(super) fn growth_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
+    pub(crate) fn growth_between(&self, prefix: &str, suffix: &str) -> Option<u64> {
         let names = self.names_between(prefix, suffix).into_iter();
         names.filter_map(|name| self.growth(name)).reduce(u64::saturating_add)
     }

@@ -15,7 +15,7 @@ mod ranking;
 mod requests;
 mod roles;
 mod sentence;
-pub(super) mod shares;
+pub(crate) mod shares;
 pub mod sums;
 mod totals;
 mod usage;

@@ -5,7 +5,7 @@ use crate::wording::shell_word;
 use model::recording::{Ending, Recording, Subject, WallClock};
 
 /// The subject: the command line, or who else was watched.
-pub(super) fn subject(recording: &Recording) -> String {
+pub(crate) fn subject(recording: &Recording) -> String {
     match &recording.facts.subject {
         Subject::Machine => "the whole machine".to_owned(),
         Subject::Command { argv } => command_line(argv),

@@ -49,6 +49,17 @@ pub fn size(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// A size with a sign: `2g`, `+2g`, `-1g`; not 0.
+pub fn signed_size(text: &str) -> Result<i64, String> {
+    let (sign, digits) = match text.as_bytes().first() {
+        Some(b'-') => (-1, &text[1..]),
+        Some(b'+') => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let bytes = i64::try_from(size(digits)?.0).map_err(|_| "more than 8 EiB".to_owned())?;
+    Ok(sign * bytes)
+}
+
 /// A size that may be 0, for commands that say themselves what 0 would mean.
 pub fn any_size(text: &str) -> Result<Bytes, String> {
     text.parse::<Bytes>().map_err(|error| error.to_string())

@@ -87,6 +87,17 @@ pub fn start_copy_log(
     Ok(Some(BackgroundRecording::start("copy", &options)?))
 }
 
+/// The options of `advise`: all that says who waited, and nothing is kept.
+pub fn of_advise() -> RecordOptions {
+    let families = families(&[]).unwrap_or_default();
+    RecordOptions { families, ..default_options(None) }
+}
+
+/// This machine as a target.
+pub fn machine() -> Target {
+    Target::Machine
+}
+
 /// The options of `top`.
 ///
 /// # Errors

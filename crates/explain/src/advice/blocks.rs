@@ -1,0 +1,317 @@
+//! A recording as blocks of time, each with its waits for disks and with the distances of the pages
+//! that left memory and came back in it.
+//!
+//! The waits that more memory can spare are those for what came back. Of the waits for reads that
+//! is the share that each process read again, of the waits for swap all. A block is five minutes,
+//! or a sixth of a recording that is shorter than six of them.
+
+use crate::recording::accounting::{Accounts, account};
+use crate::recording::who::shares;
+use crate::recording::words;
+use crate::recording::{View, Window, is_in_kernel};
+use model::explanation::{Interval, TimePart, TimeSlice};
+use model::recording::{GroupName, Recording, Subject};
+use std::collections::BTreeMap;
+
+/// The length of a block of a long recording.
+const BLOCK_NS: u64 = 300_000_000_000;
+
+/// So many blocks at least: an interval needs several.
+const BLOCKS_MIN: u64 = 6;
+
+/// More blocks of one recording are made longer: a week of five minutes gives 2,016.
+const BLOCKS_MAX: u64 = 2_016;
+
+/// Pages of files, and of swap.
+pub(super) const KINDS: [&str; 2] = ["file", "swap"];
+
+/// How distances are counted; in the order of the series of the recorder.
+pub(super) const ORDERS: [&str; 2] = ["still_out", "left"];
+
+/// Bytes that came back, by the bound of their class of distance; [`u64::MAX`]: too far to know.
+pub(super) type Distances = BTreeMap<u64, u64>;
+
+/// What came back of one kind of pages in one block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct KindReturns {
+    /// What left.
+    pub(super) left_bytes: u64,
+    /// What was seen to leave and come back.
+    pub(super) seen_bytes: u64,
+    /// What came back by the kernel's own count, if that is the subject's.
+    pub(super) counted_bytes: Option<u64>,
+    /// The waits of threads for what came back.
+    pub(super) waited_ns: u64,
+    /// Distances by [`ORDERS`].
+    pub(super) distances: [Distances; 2],
+}
+
+impl KindReturns {
+    /// All that came back.
+    pub(super) fn all_bytes(&self) -> u64 {
+        self.seen_bytes.max(self.counted_bytes.unwrap_or(0))
+    }
+}
+
+/// A piece of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct TimeBlock {
+    /// Its length.
+    pub(super) length_ns: u64,
+    /// Block I/O of the wall bar.
+    pub(super) disk_ns: u64,
+    /// Waits for reads and for pages of swap, added up over threads.
+    pub(super) waited_ns: u64,
+    /// What ran, added up over threads; of a machine over its processors.
+    pub(super) ran_ns: u64,
+    /// What came back, by [`KINDS`].
+    pub(super) returns: [KindReturns; 2],
+}
+
+/// What one recording, or several, say about memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    pub(super) subject: String,
+    pub(super) blocks: Vec<TimeBlock>,
+    /// Whether it has series of returns.
+    pub(super) has_returns: bool,
+    /// Whether the kernel's events were summed inside of it, which returns need.
+    pub(super) in_kernel: bool,
+    pub(super) root: bool,
+    pub(super) page_bytes: u64,
+    /// Kernel events, and those of them that were lost.
+    pub(super) events: u64,
+    pub(super) lost: u64,
+    /// Bytes that came back from compressed memory.
+    pub(super) zswap_bytes: u64,
+    pub(super) zram_bytes: u64,
+    /// Whether all swap is compressed memory.
+    pub(super) swap_is_zram: bool,
+    /// Waits for what came back by process and by group, ns.
+    pub(super) processes: BTreeMap<String, u64>,
+    pub(super) groups: BTreeMap<String, u64>,
+}
+
+impl Observation {
+    pub(super) fn span_ns(&self) -> u64 {
+        self.sum(|block| block.length_ns)
+    }
+
+    pub(super) fn disk_ns(&self) -> u64 {
+        self.sum(|block| block.disk_ns)
+    }
+
+    pub(super) fn waited_ns(&self) -> u64 {
+        self.sum(|block| block.waited_ns)
+    }
+
+    pub(super) fn ran_ns(&self) -> u64 {
+        self.sum(|block| block.ran_ns)
+    }
+
+    pub(super) fn sum(&self, of: impl Fn(&TimeBlock) -> u64) -> u64 {
+        self.blocks.iter().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// All that was seen to come back, in pages.
+    pub(super) fn returned_pages(&self) -> u64 {
+        let bytes = self.sum(|block| block.returns.iter().map(|kind| kind.seen_bytes).sum());
+        bytes / self.page_bytes.max(1)
+    }
+
+    /// The share of kernel events that was lost, 0 to 1.
+    pub(super) fn lost_share(&self) -> f64 {
+        if self.lost == 0 {
+            return 0.0;
+        }
+        self.lost as f64 / self.events.saturating_add(self.lost) as f64
+    }
+}
+
+/// Reduces a recording to what advice needs of it.
+#[must_use]
+pub fn observe(recording: &Recording) -> Observation {
+    let view = View::new(recording, Window::default());
+    let facts = &recording.facts;
+    let page_bytes = if facts.page_bytes > 0 { facts.page_bytes } else { 4096 };
+    let wall_ns = view.wall_ns();
+    let count = (wall_ns / BLOCK_NS).clamp(BLOCKS_MIN, BLOCKS_MAX);
+    let mut from_ns = view.from_ns();
+    let mut blocks = Vec::new();
+    for number in 1..=count {
+        let end = u128::from(wall_ns) * u128::from(number) / u128::from(count);
+        let to_ns = view.from_ns() + u64::try_from(end).unwrap_or(wall_ns);
+        let part = view.during(Interval { from_ns, to_ns });
+        // A window moves to its samples: the next one begins where this one ended.
+        if part.to_ns() > from_ns {
+            blocks.push(block(&part, page_bytes));
+            from_ns = part.to_ns();
+        }
+    }
+    let (processes, groups) = waits(&view);
+    let is_zram = |area: &String| area.starts_with("zram");
+    let zswap_pages = view.growth("vmstat.zswpin").unwrap_or(0);
+    Observation {
+        subject: words::subject(recording),
+        has_returns: view.series("trace.returns.file.came_back_bytes").is_some(),
+        in_kernel: is_in_kernel(&view),
+        root: facts.root,
+        page_bytes,
+        events: view.sum("trace.events").unwrap_or(0),
+        lost: recording.outcome.as_ref().map_or(0, |outcome| outcome.lost_events),
+        zswap_bytes: zswap_pages.saturating_mul(page_bytes),
+        zram_bytes: view.growth_between("disk.zram", ".read_bytes").unwrap_or(0),
+        swap_is_zram: !facts.swaps.is_empty() && facts.swaps.iter().all(is_zram),
+        blocks,
+        processes,
+        groups,
+    }
+}
+
+fn block(view: &View, page_bytes: u64) -> TimeBlock {
+    let accounts = account(view);
+    let part = |name| accounts.part(name).map_or(0, |part| part.ns);
+    let (read_ns, swap_ns) = (part(TimePart::BlockRead), part(TimePart::SwapIn));
+    let mut returns = KINDS.map(|kind| returned(view, kind, page_bytes));
+    let read_bytes = view.growth("tree.read_bytes").unwrap_or(0).max(returns[0].all_bytes());
+    let of_bytes = part_of(read_ns, returns[0].all_bytes(), read_bytes);
+    let by_process = shares::refault_wait_ns(view.process_sums());
+    let is_machine = view.facts().subject == Subject::Machine;
+    let by_process = by_process.filter(|ns| is_machine && *ns > 0);
+    returns[0].waited_ns = by_process.map_or(of_bytes, |ns| ns.min(read_ns));
+    returns[1].waited_ns = swap_ns;
+    TimeBlock {
+        length_ns: view.wall_ns(),
+        disk_ns: accounts.wall(TimeSlice::BlockIo),
+        waited_ns: read_ns.saturating_add(swap_ns),
+        ran_ns: ran_ns(&accounts),
+        returns,
+    }
+}
+
+fn ran_ns(accounts: &Accounts) -> u64 {
+    let halves = [TimeSlice::User, TimeSlice::Kernel].map(|half| accounts.thread(half));
+    accounts.thread(TimeSlice::Run).max(halves[0].saturating_add(halves[1]))
+}
+
+fn returned(view: &View, kind: &str, page_bytes: u64) -> KindReturns {
+    let name = |what: &str| format!("trace.returns.{kind}.{what}");
+    let distances = ORDERS.map(|order| {
+        let prefix = name(&format!("{order}_"));
+        let classes = view.starting_with(&prefix).filter_map(|series| {
+            let class = series.schema.name.strip_prefix(&prefix)?;
+            Some((bound_of(class)?, view.sum(&series.schema.name)?))
+        });
+        classes.filter(|(_, bytes)| *bytes > 0).collect()
+    });
+    KindReturns {
+        left_bytes: view.sum(&name("left_bytes")).unwrap_or(0),
+        seen_bytes: view.sum(&name("came_back_bytes")).unwrap_or(0),
+        counted_bytes: counted(view, kind).map(|pages| pages.saturating_mul(page_bytes)),
+        waited_ns: 0,
+        distances,
+    }
+}
+
+/// The bound of a class of distance: `lt_128kib` is less than 128 KiB.
+fn bound_of(class: &str) -> Option<u64> {
+    if class == "too_far" {
+        return Some(u64::MAX);
+    }
+    let kib: u64 = class.strip_prefix("lt_")?.strip_suffix("kib")?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// Pages that came back by the kernel's own counter; `None` if that counts others too.
+fn counted(view: &View, kind: &str) -> Option<u64> {
+    let of_kind =
+        if kind == "file" { "workingset_refault_file" } else { "workingset_refault_anon" };
+    let facts = view.facts();
+    let is_own = facts.groups.first().is_some_and(|group| group.made)
+        || matches!(facts.subject, Subject::Group { .. });
+    match facts.subject {
+        Subject::Machine | Subject::Probe { .. } => view.growth(&format!("vmstat.{of_kind}")),
+        _ if is_own => view.growth(&format!("group0.memory.stat.{of_kind}")),
+        _ => None,
+    }
+}
+
+/// Who waited for what came back, by what sentences call it: processes, and control groups.
+fn waits(view: &View) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
+    let (mut processes, mut groups) = (BTreeMap::new(), BTreeMap::new());
+    let add = |to: &mut BTreeMap<String, u64>, label: String, ns: u64| {
+        let sum = to.entry(label).or_insert(0_u64);
+        *sum = sum.saturating_add(ns);
+    };
+    for sum in view.process_sums().iter().filter(|sum| !sum.process.is_kernel) {
+        let ns = shares::waited_again(sum).value;
+        if ns == 0 {
+            continue;
+        }
+        let process = sum.process;
+        let label = match process.pid {
+            0 => process.name.clone(),
+            pid => format!("{} (pid {pid})", process.name),
+        };
+        add(&mut processes, label, ns);
+        if let Some(group) = GroupName::of(&process.group) {
+            add(&mut groups, group.text, ns);
+        }
+    }
+    (processes, groups)
+}
+
+/// `ns * part / whole`, at most `ns`.
+pub(super) fn part_of(ns: u64, part: u64, whole: u64) -> u64 {
+    if whole == 0 {
+        return 0;
+    }
+    let value = u128::from(ns) * u128::from(part.min(whole)) / u128::from(whole);
+    u64::try_from(value).unwrap_or(ns)
+}
+
+/// Several recordings as one.
+pub(super) fn pooled(observations: &[Observation]) -> Observation {
+    let Some((first, others)) = observations.split_first() else {
+        return Observation::default();
+    };
+    let mut all = first.clone();
+    for one in others {
+        if !all.subject.split("; ").any(|subject| subject == one.subject) {
+            all.subject = format!("{}; {}", all.subject, one.subject);
+        }
+        all.blocks.extend_from_slice(&one.blocks);
+        all.has_returns &= one.has_returns;
+        all.in_kernel &= one.in_kernel;
+        all.root &= one.root;
+        all.events = all.events.saturating_add(one.events);
+        all.lost = all.lost.saturating_add(one.lost);
+        all.zswap_bytes = all.zswap_bytes.saturating_add(one.zswap_bytes);
+        all.zram_bytes = all.zram_bytes.saturating_add(one.zram_bytes);
+        all.swap_is_zram &= one.swap_is_zram;
+        for (sums, more) in [(&mut all.processes, &one.processes), (&mut all.groups, &one.groups)] {
+            for (label, ns) in more {
+                let sum = sums.entry(label.clone()).or_insert(0);
+                *sum = sum.saturating_add(*ns);
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_bounds() {
+        assert_eq!(bound_of("lt_128kib"), Some(128 << 10));
+        assert_eq!((bound_of("too_far"), bound_of("lt_xkib")), (Some(u64::MAX), None));
+        assert_eq!(bound_of("lt_18446744073709551615kib"), None);
+    }
+
+    #[test]
+    fn a_part_is_never_more_than_the_whole() {
+        assert_eq!((part_of(90, 1, 3), part_of(90, 5, 3), part_of(90, 1, 0)), (30, 90, 0));
+    }
+}

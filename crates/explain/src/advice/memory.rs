@@ -1,0 +1,233 @@
+//! What each amount of memory would have spared.
+//!
+//! A page that came back would have stayed if so much more memory held all that left after it. How
+//! much that is was counted in two ways, and the truth was seen between them: what left after it
+//! and is still out (the estimate, which was always a little too good), and all that left, as the
+//! kernel's own counter has it (the lower end). Seconds are the waits for what came back, by the
+//! share that would have stayed; in no block more than the wall bar's block I/O.
+
+use super::blocks::{Distances, KindReturns, Observation, TimeBlock, part_of};
+use super::{AdviceRequest, GIB, USUAL_SIZES, answer, interval};
+use model::advice::{AdviceState, MemoryAdvice, MemoryGain, ReturnedBytes, SparedTime};
+use std::collections::BTreeSet;
+
+/// Shorter recordings say nothing. Picked.
+const SPAN_NS_MIN: u64 = 10_000_000_000;
+
+/// Fewer pages that came back say nothing: one in 16 of them is followed. Picked: the sampling
+/// error of so many is a quarter.
+pub(super) const RETURNS_MIN: u64 = 1_000;
+
+/// Less of the span is nothing worth buying memory for. Picked.
+const LEAST_SHARE: f64 = 0.01;
+
+/// Who ran less than this share of one processor was idle. Picked: an idle server's services stay
+/// below.
+const IDLE_SHARE: f64 = 0.02;
+
+/// One page in so many is followed.
+const FOLLOWED_STEP: f64 = 16.0;
+
+/// The recorder distinguishes distances of so many pages: half a million followed ones.
+const REACH_PAGES: u64 = 1 << 23;
+
+/// The share of all that could be spared from which on more memory gains hardly anything.
+const KNEE_SHARE: f64 = 0.95;
+
+/// The smallest size that has this share of the best is the one that the answer names.
+const NAMED_SHARE: f64 = 0.9;
+
+/// Points of the curve: a drawing shows no more.
+const POINTS_MAX: usize = 64;
+
+const DAY_NS: f64 = 86_400e9;
+
+/// Judges all sizes.
+pub(super) fn judge(seen: &Observation, request: &AdviceRequest) -> MemoryAdvice {
+    let reach_bytes = REACH_PAGES.saturating_mul(seen.page_bytes);
+    let [file, swap] = [0, 1].map(|kind| totals(seen, kind));
+    let mut advice = MemoryAdvice { file, swap, reach_bytes, ..MemoryAdvice::default() };
+    if let Some((state, text)) = without_sizes(seen) {
+        (advice.state, advice.text) = (state, text);
+        return advice;
+    }
+    advice.sizes =
+        asked(request, reach_bytes).map(|more| of_size(seen, more, reach_bytes)).collect();
+    advice.curve = points(seen, reach_bytes, &advice.sizes)
+        .into_iter()
+        .filter_map(|bytes| Some(of_size(seen, i64::try_from(bytes).ok()?, reach_bytes)))
+        .collect();
+    advice.knee_bytes = first_with(&advice.curve, KNEE_SHARE).and_then(|more| more.try_into().ok());
+    advice.named_bytes = first_with(&advice.sizes, NAMED_SHARE);
+    let named = advice.sizes.iter().find(|gain| Some(gain.more_bytes) == advice.named_bytes);
+    let high_ns = named.and_then(|gain| gain.spared).map(|spared| spared.high_ns);
+    advice.state = match high_ns {
+        None => AdviceState::Unproven,
+        Some(ns) if (ns as f64) < seen.span_ns() as f64 * LEAST_SHARE => AdviceState::Nothing,
+        Some(_) => AdviceState::Helps,
+    };
+    advice.text = answer::of_memory(&advice, seen);
+    advice
+}
+
+/// The spared time of a day like the span; `None` unless memory helps.
+pub(super) fn per_day_ns(advice: &MemoryAdvice, span_ns: u64) -> Option<u64> {
+    let is_named = |gain: &&MemoryGain| Some(gain.more_bytes) == advice.named_bytes;
+    let spared = advice.sizes.iter().find(is_named)?.spared?;
+    let helps = advice.state == AdviceState::Helps && span_ns > 0;
+    helps.then(|| (spared.ns as f64 / span_ns as f64 * DAY_NS) as u64)
+}
+
+/// The answer where no size needs to be judged.
+fn without_sizes(seen: &Observation) -> Option<(AdviceState, String)> {
+    let (span_ns, waited_ns) = (seen.span_ns(), seen.waited_ns());
+    let share = |ns: u64| ns as f64 / span_ns.max(1) as f64;
+    let unproven = |text| Some((AdviceState::Unproven, text));
+    if !seen.has_returns {
+        return unproven(answer::no_returns(seen));
+    }
+    if span_ns < SPAN_NS_MIN {
+        return unproven(answer::too_short(seen, SPAN_NS_MIN));
+    }
+    if share(waited_ns) < LEAST_SHARE {
+        return if share(seen.ran_ns()) < IDLE_SHARE {
+            unproven(answer::idle(seen))
+        } else {
+            Some((AdviceState::Nothing, answer::no_wait(seen)))
+        };
+    }
+    (seen.returned_pages() < RETURNS_MIN).then(|| (AdviceState::Unproven, answer::all_cold(seen)))
+}
+
+fn asked(request: &AdviceRequest, reach_bytes: u64) -> impl Iterator<Item = i64> {
+    let is_reached = move |more: &i64| more.unsigned_abs() <= reach_bytes;
+    let usual: Vec<i64> = USUAL_SIZES.into_iter().filter(is_reached).collect();
+    let named = request.more_bytes.clone();
+    if named.is_empty() { usual.into_iter() } else { named.into_iter() }
+}
+
+fn totals(seen: &Observation, kind: usize) -> ReturnedBytes {
+    let sum = |of: fn(&KindReturns) -> u64| seen.sum(|block| of(&block.returns[kind]));
+    let counted = seen.blocks.iter().filter_map(|block| block.returns[kind].counted_bytes);
+    ReturnedBytes {
+        left_bytes: sum(|kind| kind.left_bytes),
+        came_back_bytes: sum(|kind| kind.seen_bytes),
+        counted_bytes: counted.reduce(u64::saturating_add),
+        waited_ns: sum(|kind| kind.waited_ns),
+    }
+}
+
+fn of_size(seen: &Observation, more_bytes: i64, reach_bytes: u64) -> MemoryGain {
+    let unproven = |why: &str| MemoryGain {
+        more_bytes,
+        unproven: Some(why.to_owned()),
+        ..MemoryGain::default()
+    };
+    let Ok(more) = u64::try_from(more_bytes) else {
+        return unproven(answer::NO_HITS);
+    };
+    if more > reach_bytes {
+        return unproven(&answer::beyond(reach_bytes));
+    }
+    let kept = [0, 1].map(|order| {
+        let of_block = |block: &TimeBlock| -> u64 {
+            block.returns.iter().map(|kind| kept_of(kind, order, more)).sum()
+        };
+        seen.sum(of_block)
+    });
+    let threads = [0, 1].map(|order| -> Vec<u64> {
+        let waits = |block| threads_ns(seen, block, order, more);
+        seen.blocks.iter().map(waits).collect()
+    });
+    MemoryGain {
+        more_bytes,
+        kept_bytes: Some(kept[0]),
+        kept_low_bytes: Some(kept[1]),
+        spared: spared(seen, &threads, kept),
+        threads_ns: Some(threads[0].iter().sum()),
+        unproven: None,
+    }
+}
+
+/// The wall time, with its interval: what differs between blocks, between both orders of counting,
+/// what sampling pages may miss, and what events were lost.
+fn spared(seen: &Observation, threads: &[Vec<u64>; 2], kept: [u64; 2]) -> Option<SparedTime> {
+    let [walls, walls_low] = [0, 1].map(|order| -> Vec<f64> {
+        let blocks = seen.blocks.iter().zip(&threads[order]);
+        blocks.map(|(block, ns)| (*ns).min(block.disk_ns) as f64).collect()
+    });
+    let ns: f64 = walls.iter().sum();
+    let error = |bytes: u64| sampling_error(bytes, seen.page_bytes) + seen.lost_share();
+    let (low, _) = interval::of_sum(&walls_low)?;
+    let (_, high) = interval::of_sum(&walls)?;
+    let low = (low * (1.0 - error(kept[1]))).clamp(0.0, ns);
+    let high = (high * (1.0 + error(kept[0]))).clamp(ns, seen.disk_ns() as f64);
+    Some(SparedTime { ns: ns as u64, low_ns: low as u64, high_ns: high as u64 })
+}
+
+/// The half of the 95 % interval of a count of pages of which one in 16 was followed, as a share.
+fn sampling_error(bytes: u64, page_bytes: u64) -> f64 {
+    let followed = bytes as f64 / page_bytes.max(1) as f64 / FOLLOWED_STEP;
+    if followed <= 0.0 { 0.0 } else { (1.96 / followed.sqrt()).min(1.0) }
+}
+
+/// The waits of threads in a block that so much more memory would have spared.
+fn threads_ns(seen: &Observation, block: &TimeBlock, order: usize, more: u64) -> u64 {
+    let is_priced = |kind: usize| kind == 0 || !seen.swap_is_zram;
+    let kinds = block.returns.iter().enumerate().filter(|(kind, _)| is_priced(*kind));
+    kinds
+        .map(|(_, kind)| part_of(kind.waited_ns, kept_of(kind, order, more), kind.all_bytes()))
+        .sum()
+}
+
+fn kept_of(kind: &KindReturns, order: usize, more: u64) -> u64 {
+    kept(&kind.distances[order], more).min(kind.seen_bytes)
+}
+
+/// What would have stayed with `more` bytes: the classes below, and a part of the class around it.
+pub(super) fn kept(distances: &Distances, more: u64) -> u64 {
+    let mut sum = 0_u64;
+    for (&bound, &bytes) in distances {
+        if bound <= more {
+            sum = sum.saturating_add(bytes);
+        } else if bound < u64::MAX {
+            let width = class_width(bound);
+            sum = sum.saturating_add(part_of(bytes, (more + width).saturating_sub(bound), width));
+        }
+    }
+    sum
+}
+
+/// Four classes share each power of two.
+fn class_width(bound: u64) -> u64 {
+    let power = bound.saturating_sub(1).max(1).ilog2();
+    ((1_u64 << power) / 4).max(1)
+}
+
+/// The sizes of the curve: the bounds of the classes that something fell into, up to where nothing
+/// more comes and to the sizes that were asked for.
+fn points(seen: &Observation, reach_bytes: u64, sizes: &[MemoryGain]) -> Vec<u64> {
+    let mut bounds: BTreeSet<u64> = BTreeSet::from([0]);
+    for kind in seen.blocks.iter().flat_map(|block| &block.returns) {
+        let distances = kind.distances.iter().flat_map(|of_order| of_order.keys());
+        bounds.extend(distances.filter(|bound| **bound <= reach_bytes));
+    }
+    let largest = bounds.last().copied().unwrap_or(0);
+    // Where the curve is flat already, a size further out says how far.
+    let asked = sizes.iter().filter_map(|gain| u64::try_from(gain.more_bytes).ok());
+    let near = |bytes: &u64| *bytes <= largest.saturating_mul(2).max(GIB);
+    bounds.extend(asked.filter(|bytes| *bytes <= reach_bytes).filter(near));
+    let step = bounds.len().div_ceil(POINTS_MAX).max(1);
+    let last = bounds.last().copied();
+    let mut points: Vec<u64> = bounds.into_iter().step_by(step).collect();
+    points.extend(last.filter(|last| points.last() != Some(last)));
+    points
+}
+
+/// The smallest size that spares this share of what the best one spares.
+fn first_with(gains: &[MemoryGain], share: f64) -> Option<i64> {
+    let ns = |gain: &MemoryGain| gain.spared.map(|spared| spared.ns as f64);
+    let most = gains.iter().filter_map(ns).fold(0.0, f64::max);
+    let enough = |gain: &&MemoryGain| ns(gain).is_some_and(|ns| ns >= most * share);
+    gains.iter().filter(enough).map(|gain| gain.more_bytes).min()
+}

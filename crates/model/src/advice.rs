@@ -1,0 +1,170 @@
+//! What more memory, a stick or an SSD would have spared: the answer of `terrace advise`, and its
+//! JSON (`terrace.advise/1`). docs/advise.md says what is measured in it and what is concluded.
+
+use serde::{Deserialize, Serialize};
+
+/// The name of the JSON form.
+pub const SCHEMA: &str = "terrace.advise/1";
+
+/// What an answer comes to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdviceState {
+    /// Seconds would have been spared.
+    Helps,
+    /// Nothing worth mentioning would have been spared.
+    Nothing,
+    /// The recording does not say.
+    #[default]
+    Unproven,
+}
+
+/// A time that would have been spared, with its 95 % interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SparedTime {
+    /// The estimate.
+    pub ns: u64,
+    /// The lower end.
+    pub low_ns: u64,
+    /// The upper end.
+    pub high_ns: u64,
+}
+
+/// Pages of one kind that left memory and came back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReturnedBytes {
+    /// What left memory while it was watched.
+    pub left_bytes: u64,
+    /// What was seen to leave and come back.
+    pub came_back_bytes: u64,
+    /// What came back by the kernel's own counter, with what had left before the recording; `None`
+    /// if that counter is not the subject's.
+    pub counted_bytes: Option<u64>,
+    /// The time that threads waited for it, added up over threads.
+    pub waited_ns: u64,
+}
+
+/// What one amount of memory, more or less, would have changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryGain {
+    /// How much more; negative: less.
+    pub more_bytes: i64,
+    /// What would not have had to come back, if pages leave in the order of their last use; `None`
+    /// if the recording does not say.
+    pub kept_bytes: Option<u64>,
+    /// The same if no page were used again while it is out: by the kernel's plain counter of what
+    /// left.
+    pub kept_low_bytes: Option<u64>,
+    /// The wall time that would have been spared.
+    pub spared: Option<SparedTime>,
+    /// The waits that would have been spared, added up over threads.
+    pub threads_ns: Option<u64>,
+    /// Why it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unproven: Option<String>,
+}
+
+/// Whether more memory would have helped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryAdvice {
+    /// What it comes to.
+    pub state: AdviceState,
+    /// The answer without its state: `4 GiB more would have spared 212 s (190 to 240)`.
+    pub text: String,
+    /// Pages of files.
+    pub file: ReturnedBytes,
+    /// Pages of swap.
+    pub swap: ReturnedBytes,
+    /// Distances beyond this are not known.
+    pub reach_bytes: u64,
+    /// Each size that was asked for.
+    pub sizes: Vec<MemoryGain>,
+    /// The spared time over the size, for a drawing.
+    pub curve: Vec<MemoryGain>,
+    /// From this size on hardly anything more is spared.
+    pub knee_bytes: Option<u64>,
+    /// The size that the answer names.
+    pub named_bytes: Option<i64>,
+}
+
+/// What the disk time would have been with a cache on another device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlashAdvice {
+    /// `stick` or `ssd`.
+    pub kind: String,
+    /// What it comes to.
+    pub state: AdviceState,
+    /// The answer without its state.
+    pub text: String,
+    /// Where its times of service come from, in words.
+    pub times_from: String,
+    /// Whether those times are assumed and were not measured.
+    pub is_assumed: bool,
+    /// The size that the answer names.
+    pub named_bytes: Option<u64>,
+    /// Sizes of the cache, each with what it would have spared.
+    pub sizes: Vec<FlashGain>,
+}
+
+/// What a cache of one size would have changed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlashGain {
+    /// Its size.
+    pub bytes: u64,
+    /// The disk time that would have been spared.
+    pub spared: SparedTime,
+    /// Reads that the device would have served, of all block reads.
+    pub hits: u64,
+    /// All block reads.
+    pub reads: u64,
+    /// What would have been written to it.
+    pub written_bytes: u64,
+}
+
+/// A process or a control group that waited for what came back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AdviceUser {
+    /// What sentences call it: `postgres (pid 812)`, `backup.service`.
+    pub label: String,
+    /// Its waits for what came back, added up over threads.
+    pub waited_ns: u64,
+    /// Their part of all such waits, 0 to 1.
+    pub share: f64,
+    /// That part of what the named size would have spared: concluded.
+    pub spared_ns: u64,
+}
+
+/// What would have helped, and by how many seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was recorded, in words.
+    pub subject: String,
+    /// The answer in one sentence.
+    pub answer: String,
+    /// What it comes to.
+    pub state: AdviceState,
+    /// How long was watched: what the seconds are of.
+    pub span_ns: u64,
+    /// Of that, the time in which all that could run waited for disks: the most that can be spared.
+    pub disk_ns: u64,
+    /// The waits for reads and for pages of swap, added up over threads.
+    pub threads_waited_ns: u64,
+    /// Pieces of the recording that the interval was drawn from, and the length of one.
+    pub blocks: u64,
+    /// The length of one of these pieces.
+    pub block_ns: u64,
+    /// Whether more memory would have helped.
+    pub memory: MemoryAdvice,
+    /// Whether a cache on a stick or an SSD would have.
+    pub flash: Vec<FlashAdvice>,
+    /// Spared time in a day like this, if all of it were: concluded, not measured.
+    pub per_day_ns: Option<u64>,
+    /// The first processes that waited for what came back.
+    pub processes: Vec<AdviceUser>,
+    /// The first control groups.
+    pub groups: Vec<AdviceUser>,
+    /// What widens the interval, and what is not priced.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,147 @@
+//! The page of advice: the answer first, then each size with its interval, who waited, and what is
+//! concluded rather than measured.
+//!
+//! Pure: an [`Advice`] becomes text.
+
+use super::Page;
+use super::figure;
+use super::prose::{PageText, long_time, sentence};
+use super::style::Tone;
+use super::table::Table;
+use model::Bytes;
+use model::advice::{Advice, AdviceUser, MemoryGain};
+
+pub fn page(advice: &Advice, page: Page) -> String {
+    let mut text = PageText::new(page);
+    let subject = if advice.subject.is_empty() { "nothing" } else { &advice.subject };
+    text.lines(|page| sentence(page, Tone::Dim, &format!("terrace advise: {subject}"), 3));
+    text.heading(&capital(&advice.answer));
+    if !advice.memory.sizes.is_empty() {
+        text.lines(|_| "\n".to_owned());
+        text.table(&sizes(&advice.memory.sizes), 1);
+    }
+    for (title, users) in
+        [("Who waited for what came back:", &advice.processes), ("By group:", &advice.groups)]
+    {
+        if !users.is_empty() {
+            text.lines(|_| "\n".to_owned());
+            text.sentence(title);
+            text.table(&waiting(users), 1);
+        }
+    }
+    text.lines(|_| "\n".to_owned());
+    text.notes(notes(advice));
+    text.finish()
+}
+
+/// The first letter as a capital, and a full stop.
+fn capital(answer: &str) -> String {
+    let mut letters = answer.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    format!(" {}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+fn sizes(gains: &[MemoryGain]) -> Table<&MemoryGain> {
+    let time = |ns: Option<u64>| figure::or_absent(ns, long_time);
+    Table::of(gains)
+        .numbers("memory", 0, |gain| signed(gain.more_bytes))
+        .numbers("spares", 0, move |gain| time(gain.spared.map(|spared| spared.ns)))
+        .numbers("at least", 1, move |gain| time(gain.spared.map(|spared| spared.low_ns)))
+        .numbers("at most", 1, move |gain| time(gain.spared.map(|spared| spared.high_ns)))
+        .numbers("pages kept", 2, |gain| {
+            figure::or_absent(gain.kept_bytes, |bytes| Bytes(bytes).to_string())
+        })
+        .words("", 3, |gain| gain.unproven.clone().unwrap_or_default())
+}
+
+fn waiting(users: &[AdviceUser]) -> Table<&AdviceUser> {
+    Table::of(users)
+        .words("", 0, |user| user.label.clone())
+        .numbers("waited", 0, |user| long_time(user.waited_ns))
+        .numbers("share", 1, |user| figure::percent(user.share))
+        .numbers("of it spared", 2, |user| long_time(user.spared_ns))
+}
+
+fn signed(bytes: i64) -> String {
+    let sign = if bytes < 0 { '-' } else { '+' };
+    format!("{sign}{}", Bytes(bytes.unsigned_abs()))
+}
+
+/// What the figures rest on.
+fn notes(advice: &Advice) -> Vec<String> {
+    let time = |ns: u64| long_time(ns);
+    let mut notes = vec![format!(
+        "Measured: {}; in {} of it all that could run waited for disks, and threads together waited \
+         {} for reads and swap.",
+        time(advice.span_ns),
+        time(advice.disk_ns),
+        time(advice.threads_waited_ns)
+    )];
+    let memory = &advice.memory;
+    let returned = memory.file.came_back_bytes.saturating_add(memory.swap.came_back_bytes);
+    if returned > 0 {
+        notes.push(format!(
+            "Came back after it had left memory: {} of files, {} of swap.",
+            Bytes(memory.file.came_back_bytes),
+            Bytes(memory.swap.came_back_bytes)
+        ));
+    }
+    if !memory.sizes.is_empty() {
+        notes.push(format!(
+            "The interval is that of {} pieces of {}, between two ways to count distances.",
+            advice.blocks,
+            time(advice.block_ns)
+        ));
+    }
+    if let Some(ns) = advice.per_day_ns {
+        notes.push(format!("Concluded, if a whole day were like this: {} a day.", time(ns)));
+    }
+    notes.extend(advice.notes.iter().map(|note| capital(note).trim_start().to_owned()));
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::advice::{AdviceState, MemoryAdvice, SparedTime};
+
+    #[test]
+    fn the_answer_comes_first_and_the_sizes_below() {
+        let spared =
+            SparedTime { ns: 212_000_000_000, low_ns: 190_000_000_000, high_ns: 240_000_000_000 };
+        let gain = |more_bytes, spared, unproven| MemoryGain {
+            more_bytes,
+            spared,
+            unproven,
+            kept_bytes: spared.map(|_| 3 << 30),
+            ..MemoryGain::default()
+        };
+        let none = Some("this recording has no hits".to_owned());
+        let advice = Advice {
+            subject: "the whole machine".to_owned(),
+            answer: "4 GiB more would have spared 212 s (190 to 240) of this hour".to_owned(),
+            span_ns: 3_600_000_000_000,
+            per_day_ns: Some(5_088_000_000_000),
+            memory: MemoryAdvice {
+                state: AdviceState::Helps,
+                sizes: vec![gain(4 << 30, Some(spared), None), gain(-(1 << 30), None, none)],
+                ..MemoryAdvice::default()
+            },
+            processes: vec![AdviceUser {
+                label: "postgres (pid 812)".to_owned(),
+                ..AdviceUser::default()
+            }],
+            ..Advice::default()
+        };
+        let text = page(&advice, Page::plain(100));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].contains("4 GiB more would have spared 212 s"), "{text}");
+        let row = lines.iter().find(|line| line.contains("+4 GiB")).unwrap();
+        assert!(
+            row.contains("3.53 min") && row.contains("3.17 min") && row.contains("4 min"),
+            "{text}"
+        );
+        assert!(text.contains("-1 GiB") && text.contains("this recording has no hits"), "{text}");
+        assert!(text.contains("postgres (pid 812)") && text.contains("Concluded"), "{text}");
+    }
+}

@@ -1,0 +1,158 @@
+//! `terrace advise` against what then happens: a file set on a slow disk is read under the limit of
+//! a group and recorded; advice says what a higher limit would spare, and that is then tried.
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+use support::{has_program, run, run_command, terrace};
+use testkit::{Cgroup, Random, SlowDisk, TempDir};
+
+const MIB: u64 = 1 << 20;
+const SET_BYTES: u64 = 96 * MIB;
+const LIMIT_BYTES: u64 = 48 * MIB;
+const MORE_BYTES: u64 = 32 * MIB;
+
+/// Reads the set once in order, then single pages in an order from a seed, some more often.
+const READER: &str = "
+import os, random, sys
+path, pages, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+numbers = random.Random(3)
+places = list(range(pages))
+random.Random(7).shuffle(places)
+file = os.open(path, os.O_RDONLY)
+for place in range(0, pages, 256):
+    os.pread(file, 1 << 20, place * 4096)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+for _ in range(reads):
+    os.pread(file, 4096, places[int(pages * numbers.random() ** 1.5)] * 4096)
+";
+
+/// What came of one run under a limit: pages that came back by the kernel, seconds.
+struct LimitedRun {
+    returned_bytes: u64,
+    seconds: f64,
+}
+
+#[test]
+fn what_more_memory_would_spare_is_what_it_then_spares() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let disk = match SlowDisk::hdd(160 * MIB) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let mount = match disk.as_ext4() {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let set = mount.path().join("set");
+    write_random(&set, SET_BYTES);
+    let directory = TempDir::new();
+    let file = directory.join("small.trec");
+    let small = read_within(LIMIT_BYTES, &file, &set);
+    let line = format!("advise {} --ram 32m --json", file.display());
+    let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    let large = read_within(LIMIT_BYTES + MORE_BYTES, &directory.join("large.trec"), &set);
+
+    let gain = &advice["memory"]["sizes"][0];
+    let kept = gain["kept_bytes"].as_u64().unwrap();
+    let expected = small.returned_bytes.saturating_sub(kept);
+    let error = expected.abs_diff(large.returned_bytes) as f64 / small.returned_bytes as f64;
+    assert!(error < 0.2, "{error}: {expected} of {}: {advice:#}", large.returned_bytes);
+    let saved = small.seconds - large.seconds;
+    let spared = gain["spared"]["ns"].as_u64().unwrap() as f64 / 1e9;
+    assert!((spared / saved - 1.0).abs() < 0.5, "{spared} s predicted, {saved} s: {advice:#}");
+    assert_eq!(advice["state"], "helps", "{advice:#}");
+    let most = advice["disk_ns"].as_u64().unwrap();
+    assert!(gain["spared"]["high_ns"].as_u64().unwrap() <= most, "{advice:#}");
+    let text = terrace(&format!("advise {} --ram 32m,-4m", file.display())).done();
+    assert!(text.contains("32 MiB more would have spared"), "{text}");
+    assert!(text.contains("this recording has no hits"), "{text}");
+}
+
+#[test]
+fn files_that_are_deleted_or_cut_off_predict_nothing() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let path = directory.join("file");
+    let script = "end=$(($(date +%s) + 11))
+    while [ $(date +%s) -lt $end ]; do
+        head -c 33554432 /dev/urandom > \"$0\" && cat \"$0\" > /dev/null
+        truncate -s 1048576 \"$0\" && cat \"$0\" > /dev/null && rm \"$0\"
+    done";
+    let file = directory.join("deleted.trec");
+    let argv = ["sh", "-c", script, &path.to_string_lossy()];
+    let ran = run(run_command(&["-o", &file.to_string_lossy()], &argv));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let line = format!("advise {} --ram 1g --json", file.display());
+    let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    assert_ne!(advice["state"], "helps", "{advice:#}");
+    let returned = advice["memory"]["file"]["came_back_bytes"].as_u64().unwrap();
+    assert!(returned < 4 * MIB, "{advice:#}");
+}
+
+#[test]
+fn what_is_too_short_or_has_no_events_is_unproven() {
+    let directory = TempDir::new();
+    let file = directory.join("short.trec");
+    let options = ["--trace", "none", "-o", &*file.to_string_lossy()];
+    let ran = run(run_command(&options, &["true"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = terrace(&format!("advise {}", file.display())).done();
+    assert!(text.contains("Unproven: "), "{text}");
+    let ran = terrace("advise");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    terrace(&format!("advise {} --ram 0", file.display())).refused(2, "at least 1 byte");
+    if needs().is_none() {
+        let text = terrace("advise --record 2s").done();
+        assert!(text.contains("Unproven: ") || text.contains("None: "), "{text}");
+    }
+}
+
+fn read_within(limit: u64, recording: &Path, set: &Path) -> LimitedRun {
+    let group = Cgroup::v1_memory(limit).unwrap();
+    let file = std::fs::File::open(set).unwrap();
+    sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
+    let members = group.path().join("cgroup.procs").display().to_string();
+    let join = "echo $$ > \"$0\" && exec python3 -c \"$@\"";
+    let (set, pages) = (set.display().to_string(), (SET_BYTES / 4096).to_string());
+    let argv = ["sh", "-c", join, &members, READER, &set, &pages, "3000"];
+    let begun = Instant::now();
+    let ran = run(run_command(&["-o", &recording.to_string_lossy()], &argv));
+    let seconds = begun.elapsed().as_secs_f64();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = std::fs::read_to_string(group.path().join("memory.stat")).unwrap();
+    let name = "workingset_refault_file ";
+    let pages = text.lines().find_map(|line| line.strip_prefix(name)?.parse::<u64>().ok());
+    LimitedRun { returned_bytes: pages.unwrap() * 4096, seconds }
+}
+
+/// What lacks here, if something does.
+fn needs() -> Option<&'static str> {
+    if !testkit::is_admin() {
+        return Some("root outside of a container: groups with a limit, programs in the kernel");
+    }
+    if let Err(_need) = Cgroup::v1_memory(MIB) {
+        return Some("control groups of version 1 with the memory controller");
+    }
+    (!has_program("python3")).then_some("python3")
+}
+
+fn write_random(path: &Path, bytes: u64) {
+    let mut random = Random(5);
+    let mut file = std::fs::File::create(path).unwrap();
+    let mut piece = vec![0; MIB as usize];
+    for _ in 0..bytes / MIB {
+        random.fill(&mut piece);
+        file.write_all(&piece).unwrap();
+    }
+    file.sync_all().unwrap();
+}
