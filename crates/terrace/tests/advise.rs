@@ -62,6 +62,13 @@ fn what_more_memory_would_spare_is_what_it_then_spares() {
     let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
     let large = read_within(LIMIT_BYTES + MORE_BYTES, &directory.join("large.trec"), &set);
 
+    let text = terrace(&format!("advise {} --ram 32m,-4m", file.display())).done();
+    assert!(text.contains("32 MiB more would have spared"), "{text}");
+    assert!(text.contains("this recording has no hits"), "{text}");
+    let left = advice["memory"]["file"]["left_bytes"].as_u64().unwrap();
+    if left > SET_BYTES + small.returned_bytes {
+        return testkit::skip("a machine where nothing else leaves memory meanwhile");
+    }
     let gain = &advice["memory"]["sizes"][0];
     let kept = gain["kept_bytes"].as_u64().unwrap();
     let expected = small.returned_bytes.saturating_sub(kept);
@@ -75,9 +82,6 @@ fn what_more_memory_would_spare_is_what_it_then_spares() {
     assert_eq!(advice["state"], "helps", "{advice:#}");
     let most = advice["disk_ns"].as_u64().unwrap();
     assert!(gain["spared"]["high_ns"].as_u64().unwrap() <= most, "{advice:#}");
-    let text = terrace(&format!("advise {} --ram 32m,-4m", file.display())).done();
-    assert!(text.contains("32 MiB more would have spared"), "{text}");
-    assert!(text.contains("this recording has no hits"), "{text}");
 }
 
 #[test]
