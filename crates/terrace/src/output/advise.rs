@@ -5,20 +5,24 @@
 
 use super::Page;
 use super::figure;
-use super::prose::{PageText, long_time, sentence};
+use super::prose::{PageText, grouped, long_time, sentence};
 use super::style::Tone;
 use super::table::Table;
 use model::Bytes;
 use model::advice::{Advice, AdviceUser, MemoryGain};
 
+/// Of the subject so much is shown: two lines.
+const SUBJECT_CHARS: usize = 120;
+
 pub fn page(advice: &Advice, page: Page) -> String {
     let mut text = PageText::new(page);
-    let subject = if advice.subject.is_empty() { "nothing" } else { &advice.subject };
-    text.lines(|page| sentence(page, Tone::Dim, &format!("terrace advise: {subject}"), 3));
+    let title = format!("terrace advise: {}", shortened(&advice.subject));
+    text.lines(|page| sentence(page, Tone::Dim, &title, 3));
     text.heading(&capital(&advice.answer));
     if !advice.memory.sizes.is_empty() {
         text.lines(|_| "\n".to_owned());
         text.table(&sizes(&advice.memory.sizes), 1);
+        text.sentences(unproven(&advice.memory.sizes));
     }
     for (title, users) in
         [("Who waited for what came back:", &advice.processes), ("By group:", &advice.groups)]
@@ -32,6 +36,15 @@ pub fn page(advice: &Advice, page: Page) -> String {
     text.lines(|_| "\n".to_owned());
     text.notes(notes(advice));
     text.finish()
+}
+
+/// A command line may be a whole script.
+fn shortened(subject: &str) -> String {
+    let words = subject.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(SUBJECT_CHARS) {
+        Some((end, _)) => format!("{}...", &words[..end]),
+        None => words,
+    }
 }
 
 /// The first letter as a capital, and a full stop.
@@ -51,14 +64,22 @@ fn sizes(gains: &[MemoryGain]) -> Table<&MemoryGain> {
         .numbers("pages kept", 2, |gain| {
             figure::or_absent(gain.kept_bytes, |bytes| Bytes(bytes).to_string())
         })
-        .words("", 3, |gain| gain.unproven.clone().unwrap_or_default())
+}
+
+/// Why sizes are not judged, each reason once.
+fn unproven(gains: &[MemoryGain]) -> Vec<String> {
+    let with_reason = |gain: &MemoryGain| {
+        let why = gain.unproven.clone()?;
+        Some((why, signed(gain.more_bytes)))
+    };
+    let reasons = grouped(gains.iter().filter_map(with_reason)).into_iter();
+    reasons.map(|(why, sizes)| format!("{}: unproven: {why}.", sizes.join(", "))).collect()
 }
 
 fn waiting(users: &[AdviceUser]) -> Table<&AdviceUser> {
     Table::of(users)
         .words("", 0, |user| user.label.clone())
-        .numbers("waited", 0, |user| long_time(user.waited_ns))
-        .numbers("share", 1, |user| figure::percent(user.share))
+        .numbers("share", 0, |user| figure::percent(user.share))
         .numbers("of it spared", 2, |user| long_time(user.spared_ns))
 }
 
