@@ -31,6 +31,9 @@ fn after_a_power_cut_and_a_pulled_stick_what_has_a_name_is_whole_and_the_same_co
     if !xtask::vm::is_ready() {
         return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
     }
+    if Command::new("mkfs.vfat").arg("--help").output().is_err() {
+        return testkit::skip("mkfs.vfat");
+    }
     let folder = TempDir::new();
     make_tree(&folder.join("tree"));
     std::fs::write(folder.join("cut.sh"), CUT).unwrap();

@@ -293,6 +293,26 @@ fn a_disk_that_lies_about_its_size_fails_the_verification() {
     assert_eq!(names(&to), ["small"]);
 }
 
+/// What is written behind the end of a stick whose addresses wrap replaces files that were good.
+#[test]
+fn a_stick_whose_addresses_wrap_fails_the_verification() {
+    let source = TempDir::new();
+    for number in 0..40 {
+        fs::write(source.join(format!("file{number}")), bytes(number, 600_000)).unwrap();
+    }
+    let plan = FaultPlan::new().true_size(16 << 20, Beyond::Wraps);
+    let Some(disk) = disk(64 << 20, plan) else { return };
+    let mount = match disk.mount(FileSystem::Other("vfat", &[])) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    let ran = copy(source.path(), &mount.path().join("copy"), "--verify");
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    let said = one_line(&format!("{} {}", ran.out, ran.err));
+    assert!(said.contains("what the device gives back differs"), "{said}");
+    assert!(said.contains("did not come back as written: do not trust that disk"), "{said}");
+}
+
 /// With `--eject` only a new mount shows it: the copy has its names, and is named with them.
 #[test]
 fn a_disk_that_lies_about_its_size_fails_the_verification_by_a_new_mount() {

@@ -33,6 +33,7 @@ const BESIDE: &[&str] = &[
     "crates/lab/src/lib.rs",
     "crates/machine/src/lib.rs",
     "crates/machine/tests/fake_machines.rs",
+    "crates/machine/tests/usb_trees.rs",
     "crates/memops/src/lib.rs",
     "crates/model/src/lib.rs",
     "crates/place/tests/snapshot_file.rs",

@@ -507,6 +507,23 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_comes_back_while_the_disk_waits_for_requests() {
+        let timing =
+            "usb,write_ms=0,jump_write_ms=0,write_bps=1e6,burst_bytes=4096,burst_bps=1e9".parse();
+        let model = DiskModel::new(timing.unwrap(), 1 << 20);
+        let disk = with_disk(Some(model), |client| {
+            for _ in 0..2 {
+                send(client, 1, 0, 4096, &[7; 4096]);
+                assert_eq!(hear(client, &mut []), 0);
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        // Each takes 4 us; without its room the second would take 4 ms.
+        let service_ns = disk.counts()["service_ns"].as_u64().unwrap();
+        assert!(service_ns < 1_000_000, "{service_ns} ns");
+    }
+
+    #[test]
     fn what_lies_outside_is_an_error_and_not_the_end() {
         let disk = with_disk(None, |client| {
             for offset in [(1 << 20) - 1, u64::MAX] {
