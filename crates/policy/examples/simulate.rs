@@ -6,6 +6,8 @@
 //! - `simulate misses FILE SLOTS...`: a line for each policy and number of slots: the policy, the
 //!   slots, requests and misses.
 //! - `simulate file FILE POLICY SLOTS`: requests a second from the file, as a peer reads it.
+//! - `simulate iolog FILE SLOTS...`: the lines of `misses`, for the blocks of 4 KiB that
+//!   `fio --write_iolog` wrote down.
 //! - `simulate shards KEYS REQUESTS SKEW`: the mean error of the sampled curve at 64 sizes, the
 //!   bytes of the sample, and the share of keys that it followed.
 
@@ -15,7 +17,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use policy::simulate::Sweep;
-use policy::trace::{TraceForm, TraceReader, encode_oracle_general};
+use policy::trace::{TraceForm, TraceReader, TraceRequest, encode_oracle_general};
 use policy::{EvictionPolicy, Shards};
 use testkit::ZipfKeys;
 
@@ -36,9 +38,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["make", keys, requests, skew, path] => {
             make(keys.parse()?, requests.parse()?, skew.parse()?, path)
         }
-        ["misses", path, ref sizes @ ..] => misses(path, sizes),
+        ["misses", path, ref sizes @ ..] => misses(&keys_of(path)?, sizes),
+        ["iolog", path, ref sizes @ ..] => misses(&blocks_of(path)?, sizes),
         ["file", path, policy, slots] => file_rate(path, policy, slots.parse()?),
-        _ => Err("rate, make, misses, file or shards; the file's head has their words".into()),
+        _ => {
+            Err("rate, make, misses, iolog, file or shards; the file's head has their words".into())
+        }
     }
 }
 
@@ -85,10 +90,19 @@ fn keys_of(path: &str) -> Result<Vec<u64>, Box<dyn Error>> {
     Ok(requests.iter().map(|request| request.first_key).collect())
 }
 
-fn misses(path: &str, sizes: &[&str]) -> Result<(), Box<dyn Error>> {
+/// Every block that is read, once for each request for it.
+fn blocks_of(path: &str) -> Result<Vec<u64>, Box<dyn Error>> {
+    let mut requests = Vec::new();
+    let mut reader = TraceReader::new(TraceForm::Iolog, 4096);
+    reader.read(&std::fs::read(path)?, &mut requests)?;
+    reader.finish(&mut requests)?;
+    Ok(requests.iter().flat_map(TraceRequest::keys).collect())
+}
+
+fn misses(keys: &[u64], sizes: &[&str]) -> Result<(), Box<dyn Error>> {
     let sizes = sizes.iter().map(|size| size.parse()).collect::<Result<Vec<NonZeroU32>, _>>()?;
     let mut sweep = Sweep::new(&EvictionPolicy::ALL, &sizes);
-    keys_of(path)?.chunks(PART).for_each(|part| sweep.requests(part));
+    keys.chunks(PART).for_each(|part| sweep.requests(part));
     for point in sweep.points() {
         let (policy, slots, counts) = (point.policy.name(), point.slots, point.counts);
         let line = format!("{policy} {slots} {} {}", counts.requests, counts.misses());

@@ -1,12 +1,12 @@
-//! What more memory would spare, said from a recording of a guest with little of it, against the
-//! same work in guests that have it.
+//! What `terrace advise` says more memory would spare, from a recording of a guest with little of
+//! it, against the same work in guests that have it.
 //!
-//! Each workload uses sets of 0.6 to 1.5 GiB in an order from a seed (`guest/`). Every guest
-//! records itself, so that all bear the recorder alike; the recording of the smallest one is read
-//! for what more memory would keep. What came back is counted by each guest's kernel. The guest is
-//! emulated: pages that come back are figures, and of times those that a modelled disk bounds.
+//! Each workload uses sets of 0.5 to 1.2 GiB in an order from a seed (`guest/`). Every guest
+//! records itself, so that all bear the recorder alike; only the recording of the smallest one is
+//! judged. What came back and how long the guest waited for disks is counted by its kernel. The
+//! guest is emulated: pages that come back are figures, and of times those that a modelled disk
+//! bounds.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -17,43 +17,57 @@ use crate::bench::Session;
 use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
 use crate::error::Error;
-use crate::vm;
 
-/// The guest that is recorded, and those that show what more memory does.
+use super::guest::{Counts, GuestRun, boot};
+
+/// The guest that is recorded, those that show what more memory does, and the one that builds.
 const RECORDED: &str = "512M";
 const LARGER: [&str; 2] = ["1G", "2G"];
+const BUILDER: &str = "1G";
 
-/// The difference of returns may be so much of what the recorded guest had.
-const ERROR_MAX_PERCENT: f64 = 10.0;
+/// The differences may be so much of what the recorded guest had.
+const RETURNS_ERROR_MAX: f64 = 10.0;
+const SECONDS_ERROR_MAX: f64 = 20.0;
 
-const TIMEOUT_S: &str = "900";
-const EXPORT_LIMIT: Duration = Duration::from_secs(60);
+const ADVISE_LIMIT: Duration = Duration::from_secs(60);
 const PAGE_BYTES: f64 = 4096.0;
 
-const SCRIPTS: [(&str, &str); 2] =
-    [("memory.sh", include_str!("guest/memory.sh")), ("set.py", include_str!("guest/set.py"))];
-const DISKS: [&str; 2] = ["data:3G,model=hdd", "swap:3G,model=hdd"];
+/// The model of both disks, and their sizes.
+const MODEL: &str = "model=hdd";
+const SWAP_DISK: &str = "swap:3G,model=hdd";
+const DATA_BYTES: u64 = 3 << 30;
 
-/// Kinds of pages: the word of the recording's series, and the kernel's counter of returns.
-const KINDS: [(&str, &str); 2] =
-    [("file", "workingset_refault_file"), ("swap", "workingset_refault_anon")];
+/// The kernel's counters of pages that came back.
+const RETURNS: [&str; 2] = ["workingset_refault_file", "workingset_refault_anon"];
 
 /// What is done in each guest.
 struct Workload {
     /// In words.
     what: &'static str,
-    /// For the script: which sets, their MiB, how often a piece is used, and the skew.
+    /// For the scripts: which sets, their MiB, how often a piece is used, and the skew.
     words: [&'static str; 4],
+    packages: &'static [&'static str],
 }
 
-const WORKLOADS: [Workload; 1] =
-    [Workload { what: "file set", words: ["file", "700", "3000", "2.5"] }];
+const WORKLOADS: [Workload; 5] = [
+    Workload { what: "file set", words: ["file", "1200", "3000", "2.5"], packages: &[] },
+    Workload { what: "anonymous set", words: ["anonymous", "1100", "2500", "4"], packages: &[] },
+    Workload { what: "both at once", words: ["both", "500", "2000", "3"], packages: &[] },
+    Workload { what: "SQLite", words: ["sqlite", "1000", "2500", "2.5"], packages: &[] },
+    Workload {
+        what: "PostgreSQL",
+        words: ["postgres", "900", "2500", "2.5"],
+        packages: &["postgresql-15"],
+    },
+];
 
-/// What one guest's kernel counted, by name.
-struct Counts(BTreeMap<String, f64>);
-
-/// Pages that came back, by kind: all of them, and of those the ones that more memory keeps.
-struct Recorded(BTreeMap<String, f64>);
+/// What the tool says of one size.
+struct Gain {
+    /// Pages that would not have come back: by those still out, and by all that left.
+    kept: [f64; 2],
+    /// Seconds spared, with their interval.
+    spared_s: [f64; 3],
+}
 
 /// Runs all workloads.
 ///
@@ -64,144 +78,110 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 }
 
 fn predict(session: &mut Session, workload: &Workload) -> Result<(), Error> {
+    build(session, workload)?;
     let small = play(session, workload, RECORDED)?;
-    let recording = session.directory.file("out/set.trec");
-    let recorded = Recorded::read(session, &recording)?;
+    let recording = session.directory.file("base.trec");
+    let made = session.directory.file("out/set.trec");
+    fs::rename(&made, &recording).map_err(Error::io("rename", Path::new(&made)))?;
     session.record.note(format!(
-        "{}: {RECORDED} recorded for {:.0} s, {:.1} s of waiting for disks; {}",
+        "{}: recorded with {RECORDED}: {} pages came back, {:.1} s of waiting for disks",
         workload.what,
-        small.get("up_us")? / 1e6,
+        returns(&small)?,
         small.get("io_us")? / 1e6,
-        small.returned()?
     ));
     for memory in LARGER {
         let large = play(session, workload, memory)?;
-        let more_bytes = (large.get("memory_kib")? - small.get("memory_kib")?) * 1024.0;
-        judge(session, (workload.what, memory), &recorded.without(more_bytes), (&small, &large))?;
+        let more_kib = large.get("memory_kib")? - small.get("memory_kib")?;
+        let gain = Gain::advised(session, &recording, more_kib)?;
+        judge(session, (workload.what, memory), &gain, (&small, &large))?;
+    }
+    let image = session.directory.file("set.img");
+    fs::remove_file(&image).map_err(Error::io("remove", Path::new(&image)))
+}
+
+/// The errors of what was predicted, and a note with what was seen.
+fn judge(
+    session: &mut Session,
+    (what, memory): (&str, &str),
+    gain: &Gain,
+    (small, large): (&Counts, &Counts),
+) -> Result<(), Error> {
+    let (base, seen) = (returns(small)?, returns(large)?);
+    let [predicted, most] = gain.kept.map(|kept| base - kept);
+    let (base_s, seen_s) = (small.get("io_us")? / 1e6, large.get("io_us")? / 1e6);
+    let [spared_s, least_s, most_s] = gain.spared_s;
+    session.record.note(format!(
+        "{what}, {memory}: {predicted:.0} pages predicted to come back (to {most:.0}), {seen} seen; \
+         {spared_s:.1} s spared ({least_s:.1} to {most_s:.1}) predicted, {:.1} seen",
+        base_s - seen_s
+    ));
+    let rows = [
+        ("pages that come back", (predicted - seen) / base, RETURNS_ERROR_MAX),
+        ("seconds waited", (base_s - seen_s - spared_s) / base_s, SECONDS_ERROR_MAX),
+    ];
+    for (row, error, most) in rows {
+        let row = format!("{what}, {RECORDED} to {memory}: error of {row}");
+        let series = Series::new("terrace", &[100.0 * error.abs()]);
+        session.record.add_alone(&row, "%", series, Some(Target::AtMost(most)))?;
     }
     Ok(())
 }
 
-/// The error of what was predicted by the pages still out, and a note with all counts.
-fn judge(
-    session: &mut Session,
-    (what, memory): (&str, &str),
-    predicted: &BTreeMap<&str, [f64; 2]>,
-    (small, large): (&Counts, &Counts),
-) -> Result<(), Error> {
-    let (mut all, mut seen, mut base) = ([0.0; 2], 0.0, 0.0);
-    for (kind, counter) in KINDS {
-        let pages = predicted[kind];
-        let (now, before) = (large.get(counter)?, small.get(counter)?);
-        all = [all[0] + pages[0], all[1] + pages[1]];
-        (seen, base) = (seen + now, base + before);
-        if before > 0.0 {
-            session.record.note(format!(
-                "{what}, {memory}: {kind}: of {before} pages that came back {:.0} are predicted by \
-                 the pages still out, {:.0} by all that left; {now} seen",
-                pages[0], pages[1]
-            ));
-        }
-    }
-    session.record.note(format!(
-        "{what}, {memory}: {:.1} s of waiting for disks, {:.0} s in all",
-        large.get("io_us")? / 1e6,
-        large.get("up_us")? / 1e6
-    ));
-    let error = 100.0 * (all[0] - seen).abs() / base;
-    let row = format!("{what}, {RECORDED} to {memory}: error of pages that come back");
-    let series = Series::new("terrace", &[error]);
-    session.record.add_alone(&row, "%", series, Some(Target::AtMost(ERROR_MAX_PERCENT)))
+/// Pages that came back, by the kernel's counters.
+fn returns(counts: &Counts) -> Result<f64, Error> {
+    RETURNS.iter().map(|counter| counts.get(counter)).sum()
 }
 
-impl Counts {
-    fn read(text: &str) -> Result<Self, Error> {
-        let pair = |line: &str| {
-            let (name, value) = line.split_once(' ')?;
-            Some((name.to_owned(), value.parse().ok()?))
-        };
-        let all = text.lines().map(|line| pair(line).ok_or_else(|| malformed(line.to_owned())));
-        all.collect::<Result<_, _>>().map(Self)
-    }
-
-    fn get(&self, name: &str) -> Result<f64, Error> {
-        self.0.get(name).copied().ok_or_else(|| malformed(format!("no {name} of the guest")))
-    }
-
-    fn returned(&self) -> Result<String, Error> {
-        let of = |(kind, counter): (&str, &str)| Ok(format!("{kind} {}", self.get(counter)?));
-        let kinds = KINDS.into_iter().map(of).collect::<Result<Vec<_>, Error>>()?;
-        Ok(format!("pages that came back: {}", kinds.join(", ")))
+impl Workload {
+    fn run_in<'a>(
+        &'a self,
+        memory: &'a str,
+        disks: &'a [String],
+        command: &'a [&'a str],
+    ) -> GuestRun<'a> {
+        let (what, packages) = (self.what, self.packages);
+        GuestRun { what, memory, disks, packages, modules: &[], command }
     }
 }
 
-impl Recorded {
-    /// The growth of the series of returns.
-    fn read(session: &Session, recording: &str) -> Result<Self, Error> {
-        let words = ["export", recording, "--to", "json", "--no-redact"];
-        let text = session.terrace.run(&words, EXPORT_LIMIT)?.stdout;
-        let all = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
-        Self::of(&all).ok_or_else(|| malformed("a recording without series".to_owned()))
+impl Gain {
+    fn advised(session: &mut Session, recording: &str, more_kib: f64) -> Result<Self, Error> {
+        let more = format!("+{:.0}m", more_kib / 1024.0);
+        let words = ["advise", recording, "--ram", &more, "--json"];
+        session.record.command(format!("terrace advise base.trec --ram {more} --json"));
+        let text = session.terrace.run(&words, ADVISE_LIMIT)?.stdout;
+        let all: Value =
+            serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+        Self::of(&all).ok_or_else(|| malformed(format!("advice: {text}")))
     }
 
-    fn of(export: &Value) -> Option<Self> {
-        let series = export["series"].as_array()?.iter();
-        let growth = |series: &Value| {
-            let name = series["name"].as_str()?.strip_prefix("trace.returns.")?;
-            let steps = series["steps"].as_array()?;
-            Some((name.to_owned(), steps.last()?[1].as_f64()?))
-        };
-        Some(Self(series.filter_map(growth).collect()))
+    fn of(advice: &Value) -> Option<Self> {
+        let size = advice["memory"]["sizes"].get(0)?;
+        let pages = |name: &str| Some(size[name].as_f64()? / PAGE_BYTES);
+        let seconds = |name: &str| Some(size["spared"][name].as_f64()? / 1e9);
+        Some(Self {
+            kept: [pages("kept_bytes")?, pages("kept_low_bytes")?],
+            spared_s: [seconds("ns")?, seconds("low_ns")?, seconds("high_ns")?],
+        })
     }
+}
 
-    /// By kind the pages that would still come back with so much more memory: by the pages that
-    /// were still out, and by all that left.
-    fn without(&self, more_bytes: f64) -> BTreeMap<&'static str, [f64; 2]> {
-        let of = |kind: &str, order: &str| {
-            let prefix = format!("{kind}.{order}_lt_");
-            let class = |(name, bytes): (&String, &f64)| {
-                let kib = name.strip_prefix(&prefix)?.strip_suffix("kib")?.parse::<f64>().ok()?;
-                (kib * 1024.0 <= more_bytes).then_some(*bytes)
-            };
-            let kept: f64 = self.0.iter().filter_map(class).sum();
-            let all = self.0.get(&format!("{kind}.came_back_bytes")).copied().unwrap_or(0.0);
-            (all - kept) / PAGE_BYTES
-        };
-        KINDS.map(|(kind, _)| (kind, [of(kind, "still_out"), of(kind, "left")])).into()
-    }
+/// Makes the disk of the workload, once for all guests.
+fn build(session: &mut Session, workload: &Workload) -> Result<(), Error> {
+    let image = session.directory.file("set.img");
+    let made = fs::File::create(&image).and_then(|file| file.set_len(DATA_BYTES));
+    made.map_err(Error::io("make", Path::new(&image)))?;
+    let disks = [format!("data:file={image}")];
+    let words = [&["build.sh"], &workload.words[..2]].concat();
+    boot(session, &workload.run_in(BUILDER, &disks, &words)).map(drop)
 }
 
 /// Runs the workload in a guest with so much memory; its recording is `out/set.trec` then.
 fn play(session: &mut Session, workload: &Workload, memory: &str) -> Result<Counts, Error> {
-    let (scripts, out) = (session.directory.file("scripts"), session.directory.file("out"));
-    for folder in [&scripts, &out] {
-        let _ = fs::remove_dir_all(folder);
-        fs::create_dir_all(folder).map_err(Error::io("make", Path::new(folder)))?;
-    }
-    for (name, text) in SCRIPTS {
-        let path = format!("{scripts}/{name}");
-        fs::write(&path, text).map_err(Error::io("write", Path::new(&path)))?;
-    }
-    let mut words = Vec::new();
-    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
-    DISKS.iter().for_each(|disk| add("--disk", disk));
-    add("--mem", memory);
-    add("--timeout", TIMEOUT_S);
-    add("--bin", &session.terrace.program.to_string_lossy());
-    add("--dir", &scripts);
-    add("--out", &out);
-    words.extend(["--", "bash", "memory.sh"].map(str::to_owned));
-    words.extend(workload.words.map(str::to_owned));
-    let shown: Vec<&str> =
-        words.iter().map(String::as_str).filter(|it| !it.contains('/')).collect();
-    session.record.command(format!("cargo xtask vm {}", shown.join(" ")));
-    eprintln!("{}: {memory}", workload.what);
-    let status = vm::run(&words);
-    if status != 0 {
-        return Err(Error::Failed(format!("the guest ended with {status}")));
-    }
-    let results = Path::new(&out).join("results");
-    Counts::read(&fs::read_to_string(&results).map_err(Error::io("read", &results))?)
+    let disks =
+        [format!("data:file={},{MODEL}", session.directory.file("set.img")), SWAP_DISK.to_owned()];
+    let words = [&["memory.sh"], &workload.words[..]].concat();
+    boot(session, &workload.run_in(memory, &disks, &words))
 }
 
 #[cfg(test)]
@@ -209,28 +189,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_a_guest_are_counts() {
-        let counts = Counts::read("pswpin 3\nup_us 2.5\n").unwrap();
-        assert_eq!(counts.get("up_us").unwrap(), 2.5);
-        assert!(counts.get("x").is_err());
-        assert!(Counts::read("pswpin\n").is_err());
-    }
-
-    #[test]
-    fn classes_up_to_the_memory_that_is_added_are_kept() {
-        let series = |name: &str, pages: u64| {
-            serde_json::json!({ "name": format!("trace.returns.{name}"),
-                                "steps": [[0, 0], [9, pages * 4096]] })
-        };
-        let export = serde_json::json!({ "series": [
-            series("file.came_back_bytes", 100),
-            series("file.still_out_lt_1024kib", 30),
-            series("file.still_out_lt_2048kib", 50),
-            series("file.left_lt_2048kib", 40),
-        ] });
-        let recorded = Recorded::of(&export).unwrap();
-        assert_eq!(recorded.without(2e6)["file"], [70.0, 100.0]);
-        assert_eq!(recorded.without(2048.0 * 1024.0)["file"], [20.0, 60.0]);
-        assert_eq!(recorded.without(2e9)["swap"], [0.0, 0.0]);
+    fn advice_has_pages_and_seconds() {
+        let spared = serde_json::json!({ "ns": 2_000_000_000_u64, "low_ns": 0, "high_ns": 3e9 });
+        let size =
+            serde_json::json!({ "kept_bytes": 8192, "kept_low_bytes": 4096, "spared": spared });
+        let advice = serde_json::json!({ "memory": { "sizes": [size] } });
+        let gain = Gain::of(&advice).unwrap();
+        assert_eq!((gain.kept, gain.spared_s), ([2.0, 1.0], [2.0, 0.0, 3.0]));
+        let unproven = serde_json::json!({ "memory": { "sizes": [{ "kept_bytes": null }] } });
+        assert!(Gain::of(&unproven).is_none());
     }
 }

@@ -6,12 +6,16 @@
 //!   on a trace that is made, and on one in the oracleGeneral form that `--trace` gives.
 //! - `memory`: what more memory would keep, from a recording of a guest, against larger guests.
 //! - `cost`: the recorder while 20,000 pages a second come and go.
+//! - `flash`: a simulated LRU cache on a stick, against bcache in a guest.
 //!
-//! The example `simulate` of the crate `policy` runs the first three, built in release mode.
+//! The example `simulate` of the crate `policy`, built in release mode, runs the first three and
+//! the last.
 
 use std::time::Duration;
 
 pub(crate) mod cost;
+mod flash;
+mod guest;
 mod memory;
 mod misses;
 
@@ -30,6 +34,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("misses", misses::misses),
     ("memory", memory::measure),
     ("cost", cost::measure),
+    ("flash", flash::measure),
 ];
 
 /// Blocks, requests, and slots of the caches: a tenth of the blocks.

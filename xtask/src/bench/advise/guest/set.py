@@ -1,10 +1,13 @@
-# set.py file PATH MIB OPERATIONS SKEW | anonymous MIB OPERATIONS SKEW: pieces of a set are used, some
-# much more often than others, in an order that is the same each time. All of it is used once before.
+# set.py file PATH MIB OPERATIONS SKEW | anonymous MIB OPERATIONS SKEW | queries MIB OPERATIONS SKEW:
+# pieces of a set are used, some much more often than others, in an order that is the same each
+# time. All of it is used once before. Several sets are filled one after the other, then used in
+# turn. `queries` prints them for a table.
 import mmap, os, random, sys
 
-KIB, MIB = 1024, 1 << 20
-PIECE = 128 * KIB
+MIB = 1 << 20
+PIECE = 128 << 10
 PAGE = 4096
+ROWS = PIECE // PAGE
 
 
 def order(pieces, operations, skew, seed):
@@ -44,17 +47,26 @@ def touch_memory(mib, operations, skew):
         yield
 
 
+def print_queries(mib, operations, skew):
+    print("SELECT sum(length(v)) FROM t;")
+    yield
+    for place in order(mib * MIB // PIECE, operations, skew, 3):
+        first, last = place * ROWS, place * ROWS + ROWS - 1
+        print(f"SELECT sum(length(v)) FROM t WHERE id BETWEEN {first} AND {last};")
+        yield
+
+
 def users(words):
     while words:
         if words[0] == "file":
             yield read_file(words[1], int(words[2]), int(words[3]), float(words[4]))
             words = words[5:]
         else:
-            yield touch_memory(int(words[1]), int(words[2]), float(words[3]))
+            use = touch_memory if words[0] == "anonymous" else print_queries
+            yield use(int(words[1]), int(words[2]), float(words[3]))
             words = words[4:]
 
 
-# Several sets are filled one after the other, then used in turn.
 running = [user for user in users(sys.argv[1:]) if next(user) is None]
 while running:
     running = [user for user in running if next(user, user) is None]
