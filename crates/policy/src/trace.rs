@@ -13,7 +13,7 @@ mod iolog;
 mod msr;
 mod oracle_general;
 
-pub use oracle_general::encode_oracle_general;
+pub use oracle_general::{encode_oracle_general, oracle_general_records};
 
 /// Offsets from here on are taken for damage: no disk has an exbibyte.
 const OFFSET_END: u64 = 1 << 60;
@@ -105,6 +105,13 @@ struct RawRequest<'t> {
 enum RawPlace {
     Object(u64),
     Range { offset: u64, bytes: u64 },
+}
+
+/// The key of a block of a file or disk, as [`TraceReader`] numbers both; `None` beyond their
+/// largest numbers.
+pub fn block_key(file: u64, block: u64) -> Option<u64> {
+    let is_known = file < FILES_MAX as u64 && block >> BLOCK_BITS == 0;
+    is_known.then_some(file << BLOCK_BITS | block)
 }
 
 /// Reads one trace.
@@ -355,6 +362,9 @@ mod tests {
         let requests: [(u32, u64); 5] = [(1, 7), (1, u64::MAX), (3, 7), (4, 8), (4, 7)];
         let bytes = encode_oracle_general(&requests, 4096);
         assert_eq!(bytes.len(), 5 * 24);
+        let (times, keys) = (requests.map(|at| at.0), requests.map(|at| at.1));
+        let records: Vec<u8> = oracle_general_records(&times, &keys, 4096).flatten().collect();
+        assert_eq!(records, bytes);
         let next =
             bytes.chunks(24).map(|record| i64::from_le_bytes(record[16..].try_into().unwrap()));
         assert_eq!(next.collect::<Vec<_>>(), [3, -1, 5, -1, -1], "numbered from 1");

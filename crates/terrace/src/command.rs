@@ -29,6 +29,7 @@ mod record_options;
 mod run;
 mod survey;
 mod top;
+mod traces;
 mod undo;
 mod view;
 mod warm;

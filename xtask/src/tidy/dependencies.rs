@@ -27,8 +27,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "terrace",
         &[
-            "explain", "lab", "machine", "measure", "memops", "model", "place", "record", "sys",
-            "undo", "viewer",
+            "explain", "lab", "machine", "measure", "memops", "model", "place", "policy", "record",
+            "sys", "undo", "viewer",
         ],
     ),
     ("undo", &["machine", "model", "sys"]),

@@ -46,3 +46,29 @@ pub fn encode_oracle_general(requests: &[(u32, u64)], block_bytes: u32) -> Vec<u
     }
     bytes
 }
+
+/// Encodes requests record by record: the key of each and its time in seconds, for blocks of
+/// `block_bytes` bytes. Takes 8 bytes of memory for each request.
+pub fn oracle_general_records<'t>(
+    times_s: &'t [u32],
+    keys: &'t [u64],
+    block_bytes: u32,
+) -> impl Iterator<Item = [u8; RECORD_BYTES]> + use<'t> {
+    let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+    order.sort_unstable_by_key(|&at| (keys[at as usize], at));
+    let mut next = vec![u32::MAX; keys.len()];
+    for pair in order.windows(2) {
+        if keys[pair[0] as usize] == keys[pair[1] as usize] {
+            next[pair[0] as usize] = pair[1];
+        }
+    }
+    times_s.iter().zip(keys).zip(next).map(move |((at_s, key), next)| {
+        let number = if next == u32::MAX { -1 } else { i64::from(next) + 1 };
+        let mut record = [0; RECORD_BYTES];
+        record[..4].copy_from_slice(&at_s.to_le_bytes());
+        record[4..12].copy_from_slice(&key.to_le_bytes());
+        record[12..16].copy_from_slice(&block_bytes.to_le_bytes());
+        record[16..].copy_from_slice(&number.to_le_bytes());
+        record
+    })
+}

@@ -204,7 +204,7 @@ impl AccessKeeper {
     pub fn written(&mut self, bytes: u64) {
         if self.budget.use_bytes(bytes) {
             let why =
-                format!("{} MiB of {} are used", self.budget.used >> 20, self.budget.limit >> 20);
+                format!("{} KiB of {} are used", self.budget.used >> 10, self.budget.limit >> 10);
             self.halve([1; CLASSES], &why);
         }
     }

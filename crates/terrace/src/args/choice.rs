@@ -1,6 +1,7 @@
 //! Options whose value is one of a few words: a table of words, library values and help, so that no
 //! enum here repeats one of a library.
 
+use super::recordings::ExportForm;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
@@ -12,7 +13,7 @@ use model::ChaseOrder;
 use model::copy_gauges::CopyEngine;
 use place::ramdisk::record::HugePolicy;
 use place::workingset::restore::MemoryKind;
-use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto, Trec};
+use record::export::{Csv, Json, OpenMetrics, Perfetto, Trec};
 use record::import::Form;
 use record::trace::Family;
 use std::ffi::OsStr;
@@ -109,19 +110,28 @@ pub const EVENTS: Choice<EventFamily> = Choice(&[
 ]);
 
 /// A format that other programs read.
-pub const FORMATS: Choice<&'static dyn Exporter> = Choice(&[
-    ("csv", &Csv, "One line for each sample, one column for each counter"),
-    ("json", &Json, "Everything: facts, counters, delays, marks, how it ended"),
-    ("trec", &Trec, "A recording again, which `terrace explain` reads"),
+pub const FORMATS: Choice<ExportForm> = Choice(&[
+    ("csv", ExportForm::Recording(&Csv), "One line for each sample, one column for each counter"),
+    (
+        "json",
+        ExportForm::Recording(&Json),
+        "Everything: facts, counters, delays, marks, how it ended",
+    ),
+    ("trec", ExportForm::Recording(&Trec), "A recording again, which `terrace explain` reads"),
     (
         "perfetto",
-        &Perfetto,
+        ExportForm::Recording(&Perfetto),
         "A trace for ui.perfetto.dev and its trace processor; counters as they were read",
     ),
     (
         "openmetrics",
-        &OpenMetrics,
+        ExportForm::Recording(&OpenMetrics),
         "Text with time stamps that Prometheus and compatible programs import as history",
+    ),
+    (
+        "oracle-general",
+        ExportForm::OracleGeneral,
+        "Reads and writes of blocks of 4 KiB, for libCacheSim; of `record --accesses`, or of a trace",
     ),
 ]);
 

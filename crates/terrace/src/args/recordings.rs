@@ -157,15 +157,25 @@ fn claim(text: &str) -> Result<String, String> {
     }
 }
 
+/// A form in which something is exported.
+#[derive(Clone, Copy, Debug)]
+pub enum ExportForm {
+    /// Of a recording as a whole.
+    Recording(&'static dyn Exporter),
+    /// Of single accesses.
+    OracleGeneral,
+}
+
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// A recording, or the directory of a flight recorder
+    /// A recording, or the directory of a flight recorder; for `oracle-general` also a trace of
+    /// another tool
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
     /// The format
     #[arg(long, value_parser = choice::FORMATS, value_name = "FORM")]
-    pub to: &'static dyn Exporter,
+    pub to: ExportForm,
 
     /// The columns of a CSV in their order, separated by commas, with `*` for any text: `time,
     /// pressure.*`

@@ -2,8 +2,9 @@
 //! switched off. It goes out piece by piece, so that a recording of a day needs no memory for its
 //! text. `terrace import`: the output of another tool as a recording; `record` parses it.
 
+use super::traces::export_oracle_general;
 use super::{must_exist, open_recording};
-use crate::args::recordings::{ExportArgs, ImportArgs};
+use crate::args::recordings::{ExportArgs, ExportForm, ImportArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, OutputTarget};
@@ -17,15 +18,18 @@ use std::path::Path;
 /// # Errors
 /// If the recording cannot be read, or the text is not written whole.
 pub fn export(args: &ExportArgs) -> Result<Exit> {
+    let ExportForm::Recording(form) = args.to else {
+        return export_oracle_general(args);
+    };
     let target = OutputTarget::of_redacted(args.output.as_deref(), !args.no_redact)?;
     let of_columns = (!args.columns.is_empty())
         .then(|| {
             let columns = args.columns.iter().map(|name| name.trim().to_owned()).collect();
             let refusal = || Error::usage("only `--to csv` has --columns");
-            args.to.with_columns(columns).ok_or_else(refusal)
+            form.with_columns(columns).ok_or_else(refusal)
         })
         .transpose()?;
-    let exporter = of_columns.as_deref().unwrap_or(args.to);
+    let exporter = of_columns.as_deref().unwrap_or(form);
     let mut recording = open_recording(&args.file)?;
     if !args.no_redact {
         record::redact::redact(&mut recording);

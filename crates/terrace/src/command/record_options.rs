@@ -23,7 +23,7 @@ const USUAL_FAMILIES: [Family; 6] =
     [Family::Sched, Family::Block, Family::Vmscan, Family::Writeback, Family::Cpu, Family::Who];
 
 /// Less room would hold some seconds.
-const ACCESS_BYTES_MIN: u64 = 1 << 20;
+const ACCESS_BYTES_MIN: u64 = 256 << 10;
 
 /// Samples a second of a background recording, which must not disturb the probe.
 const BESIDE_A_PROBE_HZ: u32 = 10;
@@ -51,8 +51,8 @@ pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOpt
 /// If that is too little.
 pub fn keep_accesses(options: &mut RecordOptions, bytes: Bytes) -> Result<()> {
     if bytes.0 < ACCESS_BYTES_MIN {
-        let least = ACCESS_BYTES_MIN >> 20;
-        return Err(Error::usage(format!("--accesses needs room of at least {least} MiB")));
+        let least = ACCESS_BYTES_MIN >> 10;
+        return Err(Error::usage(format!("--accesses needs room of at least {least} KiB")));
     }
     options.access_bytes = bytes.0;
     options.families.extend([Family::Accesses, Family::Block]);
