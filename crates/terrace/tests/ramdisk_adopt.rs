@@ -13,6 +13,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::time::Instant;
 use support::described::{assert_is, described, names};
+use support::killed::{is_killed_at, kill_points, sample};
 use support::{Started, as_ordinary_user, command, run, terrace};
 use testkit::{Mounted, TempDir, Tmpfs};
 
@@ -187,6 +188,50 @@ fn killed_at_any_moment_the_directory_is_whole_and_the_same_command_goes_on() {
         .filter(|name| name.starts_with(".terrace-release"))
         .collect();
     assert_eq!(left, [] as [&str; 0]);
+}
+
+/// As above, but at each call that changes something, or a sample of them.
+#[test]
+fn killed_at_its_nth_call_the_directory_is_whole_and_the_same_command_goes_on() {
+    if !support::has_program("strace") {
+        return testkit::skip("strace");
+    }
+    let Some(disk) = Disk::new() else { return };
+    let tree = disk.tree();
+    let expected = described(&tree);
+    let (point, store) = (tree.display(), disk.store());
+    let adopt = format!("ramdisk adopt {point} --size 32m --persist {}", store.display());
+    let release = format!("ramdisk release {point}");
+    // The first `adopt` makes the store; those that are killed find one.
+    run(command(&adopt)).done();
+    run(command(&release)).done();
+    let all = [&adopt, &release].map(|line| kill_points(line));
+    for (line, back, all) in [(&adopt, &release, &all[0]), (&release, &adopt, &all[1])] {
+        let wants_mount = line == &adopt;
+        let points = sample(all, 8);
+        let mut kills = 0;
+        for point in &points {
+            if disk.is_mounted() == wants_mount {
+                run(command(back)).done();
+            }
+            kills += usize::from(is_killed_at(line, point));
+            // Puts right what the killed one left.
+            terrace("ramdisk list").done();
+            assert_is(&expected, &tree);
+            if disk.is_mounted() != wants_mount {
+                run(command(line)).done();
+                assert_is(&expected, &tree);
+            }
+        }
+        println!("{line}: killed at {kills} of {} calls", all.len());
+        // A save of what did not change makes fewer calls than the one that was counted.
+        assert!(kills >= 7 && kills * 5 >= points.len() * 4, "{line}: {kills} of {points:?}");
+    }
+    if disk.is_mounted() {
+        disk.release().done();
+    }
+    assert_is(&expected, &tree);
+    assert_eq!(names(disk.disk.path()), ["lost+found", "store", "tree"]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 use support::described::{assert_is, described};
+use support::killed::{is_killed_at, kill_points};
 use support::{Ran, as_ordinary_user, has_program, run, terrace};
 use testkit::{TempDir, Tmpfs};
 
@@ -368,8 +369,6 @@ fn another_ram_disk_is_not_saved_over_the_store() {
 /// The process is killed at its n-th call that changes something, for every n.
 #[test]
 fn a_kill_at_any_call_leaves_a_whole_generation() {
-    const CALLS: &str = "openat,openat2,mkdirat,pwrite64,write,ftruncate,fsync,renameat,renameat2,\
-                         unlinkat,flock,sync_file_range";
     if !has_program("strace") {
         return testkit::skip("strace");
     }
@@ -381,62 +380,52 @@ fn a_kill_at_any_call_leaves_a_whole_generation() {
     }
     settle();
     save(&source, &store);
-    let mut states = vec![described(&source)];
-    let killed = |words: &str, at: usize| -> bool {
-        let inject = format!("inject={CALLS}:signal=KILL:when={at}");
-        let mut strace = Command::new("strace");
-        strace.args(["-f", "-qq", "-o", "/dev/null", "-e"]).arg(format!("trace={CALLS}"));
-        strace.args(["-e", &inject, "--"]).arg(env!("CARGO_BIN_EXE_terrace"));
-        strace.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
-        !strace.status().unwrap().success()
-    };
     let (shown, kept) = (source.display().to_string(), store.display().to_string());
-    let mut newest = 0;
-    let mut kills = 0;
-    let mut at = 1usize;
-    loop {
-        // Each time something is to be saved.
-        if at % 5 == 1 {
-            fs::write(source.join(format!("below/more{at}")), numbers(at as u64).bytes(20))
-                .unwrap();
-            fs::remove_file(source.join(format!("below/more{}", at.wrapping_sub(10)))).ok();
-            states.push(described(&source));
-        }
-        let was_killed = killed(&format!("ramdisk save {shown} --persist {kept}"), at);
+    // The second save is counted: it has a generation to remove and a file to write.
+    fs::write(source.join("below/second"), "second").unwrap();
+    let line = format!("ramdisk save {shown} --persist {kept} --keep 1");
+    let points = kill_points(&line);
+    let mut states = vec![described(&source)];
+    let (mut newest, mut kills) = (0, 0);
+    for (at, point) in points.iter().enumerate() {
+        // Each time something is to be saved, and a generation to be removed.
+        fs::write(source.join(format!("below/more{at}")), numbers(at as u64).bytes(20)).unwrap();
+        fs::remove_file(source.join(format!("below/more{}", at.wrapping_sub(2)))).ok();
+        states.push(described(&source));
+        kills += usize::from(is_killed_at(&line, point));
         let target = directory.join("check");
         let ran = restore(&store, &target, "");
-        assert_eq!(ran.code, Some(0), "call {at}: {} {}", ran.out, ran.err);
+        assert_eq!(ran.code, Some(0), "{point:?}: {} {}", ran.out, ran.err);
         let found = described(&target);
         let which = states.iter().rposition(|state| *state == found);
-        assert!(which.is_some_and(|which| which >= newest), "call {at}: {which:?} of {newest}");
+        assert!(which.is_some_and(|which| which >= newest), "{point:?}: {which:?} of {newest}");
         newest = newest.max(which.unwrap());
         fs::remove_dir_all(&target).unwrap();
         // The check was a restore to another directory.
         fs::remove_file(store.join("restored")).unwrap();
-        if !was_killed {
-            break;
-        }
-        (kills, at) = (kills + 1, at + 1);
     }
-    assert!(kills > 10, "{kills}");
+    println!("save: killed at {kills} of {} calls", points.len());
+    assert!(kills > 10 && kills * 5 >= points.len() * 4, "{kills} of {points:?}");
     save(&source, &store);
     let expected = described(&source);
     let target = directory.join("target");
-    let words = format!("ramdisk restore {} --persist {kept}", target.display());
+    let line = format!("ramdisk restore {} --persist {kept}", target.display());
+    let points = kill_points(&line);
+    assert_is(&expected, &target);
+    fs::remove_dir_all(&target).unwrap();
     let mut restore_kills = 0;
-    for at in 1.. {
-        if !killed(&words, at) {
-            break;
-        }
-        restore_kills += 1;
+    for point in &points {
+        restore_kills += usize::from(is_killed_at(&line, point));
         // Whole or absent.
         if target.exists() {
             assert_is(&expected, &target);
             fs::remove_dir_all(&target).unwrap();
         }
     }
+    println!("restore: killed at {restore_kills} of {} calls", points.len());
+    assert!(restore_kills > 10 && restore_kills * 5 >= points.len() * 4, "{restore_kills}");
+    assert_eq!(restore(&store, &target, "").code, Some(0));
     assert_is(&expected, &target);
-    assert!(restore_kills > 10, "{restore_kills}");
     let left: Vec<_> = listed(directory.path()).into_iter().map(|(name, ..)| name).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
 }

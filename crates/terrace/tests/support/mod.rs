@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 pub mod described;
+pub mod killed;
 pub mod pages;
 
 use boon::{Compiler, Schemas};
