@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::described::{assert_is, described};
 use support::{Ran, Started, terrace};
-use testkit::{TempDir, Tmpfs};
+use testkit::{Mounted, TempDir, Tmpfs};
 
 /// Where the notes of devices are.
 const NOTES: &str = "/run/terrace/ramdisk";
@@ -217,10 +217,20 @@ fn it_is_filled_saved_and_removed_as_any_and_its_device_goes() {
         ("grow @ram 128m", 3, "cannot change"),
         ("save @ram/deep --persist @ram/inside", 2, "would be lost with it"),
         ("adopt @ram/deep --size 8m --persist @other", 2, "in memory already"),
-        ("install @ram --persist @store --dry-run", 2, "is not a tmpfs"),
     ] {
         scene.ramdisk(words).refused(code, reason);
     }
+    // What is in a subvolume below it is in no snapshot of it: named, and not given up in silence.
+    let nested = scene.path("ram/nested");
+    let btrfs = |verb: &str| {
+        let mut command = Command::new("btrfs");
+        command.args(["-q", "subvolume", verb]).arg(&nested).status()
+    };
+    assert!(btrfs("create").unwrap().success());
+    let ran = scene.ramdisk("save @ram");
+    assert!(ran.code == Some(1) && ran.out.contains("not saved: nested"), "{ran:?}");
+    scene.ramdisk("remove @ram").refused(3, "no save has what is unreadable or on another file");
+    assert!(btrfs("delete").unwrap().success());
     fs::write(scene.path("ram/unsaved"), "unsaved").unwrap();
     scene.ramdisk("remove @ram").refused(3, "not saved");
     fs::write(scene.path("ram/unsaved"), "still written to").unwrap();
@@ -274,6 +284,64 @@ fn what_makes_no_sense_is_refused_and_what_others_unmounted_is_not_given_up_by_i
     assert!(is_there(device));
     scene.ramdisk("remove @ram --discard").done();
     assert!(!is_there(device) && noted().is_empty());
+}
+
+/// A directory on a disk moves onto an atomic RAM disk, is kept by its name, and moves back.
+#[test]
+fn a_directory_moves_onto_one_and_back_and_units_make_it_again() {
+    let Some(scene) = Scene::new() else { return };
+    let disk = match Mounted::made("ext4", &["-q"], 64 << 20) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let (tree, store) = (disk.path().join("tree"), disk.path().join("store"));
+    fs::create_dir_all(tree.join("deep")).unwrap();
+    fs::write(tree.join("deep/file"), noise(100_000)).unwrap();
+    let before = described(&tree);
+    let (shown, kept) = (tree.display(), store.display());
+    let adopt = format!("ramdisk adopt {shown} --size 64m --persist {kept} --atomic");
+    terrace(&format!("{adopt} --noswap")).refused(2, "cannot be used with");
+    terrace(&adopt).done();
+    assert_is(&before, &tree);
+    let list: Value = serde_json::from_str(&terrace("ramdisk list --json").done()).unwrap();
+    let all = list["result"]["ramdisks"].as_array().unwrap();
+    let point = tree.to_str().unwrap();
+    let known = all.iter().find(|one| one["ramdisk"]["mount_point"] == *point).unwrap();
+    let device = device_of(&known["ramdisk"]).unwrap();
+    fs::write(tree.join("new"), "new").unwrap();
+    let text = terrace(&format!("ramdisk save {shown} --json")).done();
+    let saved: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(saved["result"]["saved"]["is_snapshot"], true, "{saved}");
+
+    // A boot has its units call these lines.
+    let units = scene.path("units");
+    let to = units.display();
+    terrace(&format!("ramdisk install {shown} --to {to}")).done();
+    if support::has_program("systemd-analyze") {
+        let mut verify = Command::new("systemd-analyze");
+        verify.arg("verify").env("SYSTEMD_UNIT_PATH", format!("{to}:"));
+        let services = names(&units).into_iter().filter(|name| name.ends_with(".service"));
+        verify.args(services.map(|name| units.join(name)));
+        let ran = support::run(verify);
+        assert!(ran.code == Some(0) && !ran.err.contains("ramdisk"), "{ran:?}");
+    }
+    let unit = names(&units).into_iter().find(|name| name.ends_with("-create.service")).unwrap();
+    let text = fs::read_to_string(units.join(unit)).unwrap();
+    assert!(text.contains("--adopted --atomic"), "{text}");
+    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap().to_owned();
+    let before = described(&tree);
+    terrace(&format!("ramdisk remove {shown} --discard")).done();
+    assert!(!is_there(device));
+    let mut create = Command::new("sh");
+    create.args(["-c", &line]);
+    support::run(create).done();
+    assert_is(&before, &tree);
+    terrace(&format!("ramdisk uninstall {shown} --to {to}")).done();
+
+    terrace(&format!("ramdisk release {shown}")).done();
+    assert_is(&before, &tree);
+    assert_eq!(names(disk.path()), ["lost+found", "store", "tree"]);
+    assert!(noted().is_empty());
 }
 
 /// `first` and `last` never differ by more than one. Between them are so many files that a save

@@ -415,6 +415,55 @@ fn who_uses_it_is_named() {
 }
 
 #[test]
+fn its_store_need_not_be_typed_and_without_one_the_remedy_is_named() {
+    let Some(scene) = Scene::new() else { return };
+    scene.ramdisk("create @bare --size 4m").done();
+    let remedy = "it was made without a store; name one with --persist";
+    for verb in ["save", "restore"] {
+        let ran = scene.ramdisk(&format!("{verb} @bare"));
+        assert_eq!(ran.err.lines().count(), 2, "{}", ran.err);
+        ran.refused(2, remedy);
+        let ran = scene.ramdisk(&format!("{verb} @nowhere"));
+        assert!(ran.err.contains("with --persist STORE it may be any directory"), "{}", ran.err);
+        ran.refused(2, "find a RAM disk");
+        if let Some(other) = as_ordinary_user(&format!("ramdisk {verb} /dev/shm")) {
+            run(other).refused(2, "only root sees the store");
+        }
+    }
+    scene.ramdisk("create @ram --size 8m --persist @store --keep 5").done();
+    for at in 0..6 {
+        fs::write(scene.path(&format!("ram/file{at}")), vec![at; 3000]).unwrap();
+        // The `status` of another test may compare it just then.
+        scene.ramdisk("save @ram --wait").done();
+    }
+    let kept = scene.json("list --persist @store")["generations"].take();
+    assert!(kept.as_array().unwrap().len() >= 5, "{kept}");
+    let before = described(&scene.path("ram"));
+    scene.ramdisk("restore @ram").refused(2, "not empty");
+    for at in 0..6 {
+        fs::remove_file(scene.path(&format!("ram/file{at}"))).unwrap();
+    }
+    scene.ramdisk("restore @ram").done();
+    assert_eq!(described(&scene.path("ram")).len(), before.len());
+}
+
+/// What walks a RAM disk, as a recorder does, has a directory open for a moment.
+#[test]
+fn a_walker_that_ends_soon_is_waited_for() {
+    let Some(scene) = Scene::new() else { return };
+    scene.ramdisk("create @ram --size 4m").done();
+    fs::create_dir(scene.path("ram/deep")).unwrap();
+    let open = fs::File::open(scene.path("ram/deep")).unwrap();
+    let walker = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(400));
+        drop(open);
+    });
+    scene.ramdisk("remove @ram --discard").done();
+    walker.join().unwrap();
+    assert!(!scene.path("ram").exists());
+}
+
+#[test]
 fn a_recording_has_what_a_ram_disk_holds_and_what_is_not_saved() {
     let Some(scene) = Scene::new() else { return };
     scene.store(3, 5000);

@@ -8,7 +8,7 @@
 //! The directory stays as it was, below the RAM disk, until [`super::release`] has put a newer copy
 //! in its place. So a restart of the machine shows it again.
 
-use super::change::{change, holder_names};
+use super::change::{change, holder_names, unmount};
 use super::create::{RamdiskCreate, RamdiskCreateReport, create};
 use super::record::{RamdiskRecord, RamdiskRecords, absolute};
 use super::save::{SaveReport, SaveRequest, compare, compare_directory, save};
@@ -19,7 +19,6 @@ use model::progress::{Control, ProgressSink};
 use serde::Serialize;
 use std::path::Path;
 use sys::directory::Directory;
-use sys::mount;
 
 const ADOPT: &str = "adopt";
 
@@ -142,7 +141,7 @@ fn take_away(root: &Root, ramdisk: &RamdiskRecord, store: &Path) -> Result<bool>
         .is_ok_and(|compared| compared.is_complete && compared.is_saved());
     drop(top);
     if let (true, Some(parent), Some(name)) = (is_untouched, point.parent(), point.file_name())
-        && mount::unmount_entry(&Directory::open(parent)?, name).is_ok()
+        && unmount(&Directory::open(parent)?, name).is_ok()
     {
         return Ok(true);
     }

@@ -16,13 +16,20 @@ use machine::Root;
 use model::Bytes;
 use model::progress::ProgressSink;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 use sys::directory::Directory;
 use sys::file;
 use sys::mount::{self, FileSystemOptions};
 
 const GROW: &str = "change the size of";
 const REMOVE: &str = "remove the RAM disk";
+/// How long an unmount is tried again. A recorder that walks the files holds a directory open: for
+/// 0.2 s with 100,000 files.
+const LONGEST_BUSY: Duration = Duration::from_secs(1);
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// Processes that are named.
 const NAMED_HOLDERS: usize = 5;
 
@@ -183,12 +190,16 @@ fn refuse_unsaved(
     let is_complete = compared.is_complete;
     if is_complete && !is_saved {
         let words = compared.unsaved_words();
-        return Err(refused(format!(
-            "{words} not saved; `terrace ramdisk save {} --persist {}` saves them, --discard gives \
-             them up",
-            point.display(),
-            persist.store.display()
-        )));
+        let remedy = if compared.changed_entries + compared.removed_entries > 0 {
+            format!(
+                "`terrace ramdisk save {}` saves them, --discard gives them up",
+                point.display()
+            )
+        } else {
+            "no save has what is unreadable or on another file system; --discard gives it up"
+                .to_owned()
+        };
+        return Err(refused(format!("{words} not saved; {remedy}")));
     }
     report.compared = Some(compared);
     Ok(is_complete)
@@ -214,7 +225,7 @@ fn take_away(
             (Some(parent), Some(name)) => {
                 drop(top);
                 let parent = Directory::open(parent)?;
-                mount::unmount_entry(&parent, name).map(|()| true).map_err(busy)
+                unmount(&parent, name).map(|()| true).map_err(busy)
             }
             _ => Ok(false),
         },
@@ -226,6 +237,19 @@ fn take_away(
         change(&top, &options, |system| system.set_flag("rw"))?;
     }
     outcome
+}
+
+/// Unmounts what is mounted at an entry; tried again for a moment while it is in use.
+pub(super) fn unmount(parent: &Directory, name: &OsStr) -> sys::Result<()> {
+    let begun = Instant::now();
+    loop {
+        match mount::unmount_entry(parent, name) {
+            Err(error) if mount::is_busy(&error) && begun.elapsed() < LONGEST_BUSY => {
+                thread::sleep(BUSY_PAUSE);
+            }
+            ended => return ended,
+        }
+    }
 }
 
 /// The error of a RAM disk that is in use, with names.

@@ -21,13 +21,13 @@ use sys::file_stat::FileStat;
 ///
 /// # Errors
 /// `Usage` if there is none of that name, or it has no store; `Impossible` for others than root.
-pub fn known(root: &Root, name: &Path) -> Result<(RamdiskRecord, RamdiskPersist)> {
+pub fn known(root: &Root, name: &Path, operation: &str) -> Result<(RamdiskRecord, RamdiskPersist)> {
     let ramdisk = RamdiskRecords::lock(root)?.find(name)?;
     // The directory below one that was unmounted is another one.
-    ramdisk.open(root, "keep")?;
+    ramdisk.open(root, operation)?;
     let Some(persist) = ramdisk.persist.clone() else {
         let why = "it was made without a store; name one with --persist";
-        return Err(Error::new(ErrorKind::Usage, "keep the RAM disk", why).at(name));
+        return Err(Error::new(ErrorKind::Usage, operation, why).at(name));
     };
     Ok((ramdisk, persist))
 }

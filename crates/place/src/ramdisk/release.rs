@@ -10,7 +10,7 @@
 //! removes the copy; killed later, that command goes on with step 3. After a power cut the store
 //! has everything.
 
-use super::change::{change, in_use};
+use super::change::{change, in_use, unmount};
 use super::hidden;
 use super::identity::DirectoryIdentity;
 use super::record::{PendingRelease, PreparedCopy, RamdiskRecord, RamdiskRecords, RamdiskState};
@@ -26,8 +26,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use sys::directory::Directory;
+use sys::file;
 use sys::file_stat::FileStat;
-use sys::{file, mount};
 use xxhash_rust::xxh3::xxh3_64;
 
 const RELEASE: &str = "give back the directory";
@@ -81,8 +81,7 @@ pub fn release(
         let report =
             release_read_only(root, &records, &mut pending, &persist.store, &parent, progress)?;
         if report.is_complete {
-            mount::unmount_entry(&parent, name)
-                .map_err(|error| in_use(root, RELEASE, &point, &error))?;
+            unmount(&parent, name).map_err(|error| in_use(root, RELEASE, &point, &error))?;
         }
         Ok(report)
     });

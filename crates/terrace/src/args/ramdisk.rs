@@ -181,17 +181,18 @@ pub struct RemoveArgs {
 /// killed, the one before is the newest. Only what changed is written; without a change nothing is.
 #[derive(Clone, Debug, Args)]
 pub struct SaveArgs {
-    /// The RAM disk, or a directory on one
+    /// With --persist any directory; without it a RAM disk that is known: its mount point, or the
+    /// last component of that
     #[arg(value_name = "DIR")]
     pub source: PathBuf,
 
-    /// The directory of the store; made if it does not exist
+    /// The directory of the store, made if it does not exist; by default that of the RAM disk
     #[arg(long, value_name = "STORE")]
-    pub persist: PathBuf,
+    pub persist: Option<PathBuf>,
 
-    /// How many generations to keep
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub keep: u16,
+    /// How many generations to keep; by default as the RAM disk was made, else 3
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub keep: Option<u16>,
 
     /// Save DIR also if it is not the directory that this store saved or restored last
     #[arg(long)]
@@ -346,13 +347,13 @@ pub struct UninstallArgs {
 /// replaced. From then on DIR is what `save` saves to this store.
 #[derive(Clone, Debug, Args)]
 pub struct RamdiskRestoreArgs {
-    /// Where to: must not exist, or be empty
+    /// Where to: must not exist, or be empty; without --persist a RAM disk that is known
     #[arg(value_name = "DIR")]
     pub target: PathBuf,
 
-    /// The directory of the store
+    /// The directory of the store; by default that of the RAM disk
     #[arg(long, value_name = "STORE")]
-    pub persist: PathBuf,
+    pub persist: Option<PathBuf>,
 
     /// The number of the generation; by default the newest
     #[arg(long, value_name = "N")]
@@ -427,6 +428,10 @@ pub struct AdoptArgs {
     /// Never move its pages to swap (Linux 6.4); cannot be changed later
     #[arg(long)]
     pub noswap: bool,
+
+    /// Make it of btrfs on zram: each save is a snapshot, what a power cut would leave
+    #[arg(long, conflicts_with_all = ["huge", "noswap"])]
+    pub atomic: bool,
 
     /// Make it also if it may take more memory than can be had
     #[arg(long)]

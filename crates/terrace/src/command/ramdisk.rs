@@ -96,7 +96,7 @@ fn adopt(args: &AdoptArgs, color: When) -> Result<Exit> {
         mode: None,
         owner: None,
         prefault: false,
-        atomic: false,
+        atomic: args.atomic,
         persist: Some(RamdiskPersist {
             store: args.persist.clone(),
             every_seconds: args.schedule.every.as_secs(),
@@ -156,10 +156,12 @@ fn ramdisks(form: &FormArgs, color: When) -> Result<Exit> {
 
 fn save(args: &SaveArgs, color: When) -> Result<Exit> {
     let root = Root::system();
+    let (source, store, keep) =
+        known::stored(&root, &args.source, args.persist.as_deref(), "save")?;
     let request = SaveRequest {
-        source: args.source.clone(),
-        store: args.persist.clone(),
-        keep: args.keep.into(),
+        source,
+        store,
+        keep: args.keep.or(keep).unwrap_or(known::USUAL_KEEP).into(),
         force: args.force,
         freeze: args.freeze.commands(),
         wait: args.wait,
@@ -171,9 +173,11 @@ fn save(args: &SaveArgs, color: When) -> Result<Exit> {
 }
 
 fn restore(args: &RamdiskRestoreArgs, color: When) -> Result<Exit> {
+    let persist = args.persist.as_deref();
+    let (target, store, _) = known::stored(&Root::system(), &args.target, persist, "restore")?;
     let request = RamdiskRestore {
-        store: args.persist.clone(),
-        target: args.target.clone(),
+        store,
+        target,
         generation: args.generation,
         below: None,
         is_attached: true,

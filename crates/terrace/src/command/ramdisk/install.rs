@@ -5,12 +5,13 @@
 //! the first one is written. Nothing is started: `install` says how.
 
 use super::known::{self, Known};
-use super::units::{self, MARK, Unit, UnitPlan};
+use super::units::{self, CreatedRamdisk, MARK, Unit, UnitPlan};
 use crate::args::ramdisk::{InstallArgs, UninstallArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output;
 use machine::{Root, mounts};
+use place::ramdisk::record::RamdiskRecord;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,13 +48,9 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
     }
     let all = mounts::read(&root);
     let mount = mounts::behind(&all, &point).filter(|mount| mount.mount_point == point);
-    let Some(mount) = mount.filter(|mount| mount.fs_type == "tmpfs") else {
-        if mounts::behind(&all, &point).is_some_and(|there| there.fs_type == "btrfs") {
-            let text =
-                format!("{} is not a tmpfs; units are made only for a tmpfs", point.display());
-            let hint = "of an atomic RAM disk `create` and `keep` can be called by a unit of yours";
-            return Err(Error::usage(text).hint(hint));
-        }
+    let created = ramdisk.as_ref().and_then(created);
+    let is_atomic = created.as_ref().is_some_and(|created| created.is_atomic);
+    let Some(mount) = mount.filter(|mount| is_atomic || mount.fs_type == "tmpfs") else {
         let text = format!("{} is not where a tmpfs is mounted now", point.display());
         return Err(Error::usage(text).hint("mount it first, with the options that it is to have"));
     };
@@ -69,14 +66,14 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
         store: &store,
         every: Duration::from_secs(persist.every_seconds),
         keep: persist.keep,
-        adopted: ramdisk.filter(|ramdisk| ramdisk.adopted).map(|ramdisk| ramdisk.options),
+        created,
         freeze: freeze.as_ref().map(|both| (both.freeze.as_str(), both.thaw.as_str())),
         users: &args.before,
     };
     let units = units::units(&plan);
     let place = args.to.clone().unwrap_or_else(|| PathBuf::from(UNITS));
     if args.dry_run {
-        let fstab = plan.adopted.is_none().then(|| units::fstab_line(&plan));
+        let fstab = plan.created.is_none().then(|| units::fstab_line(&plan));
         return Ok(output::show(&shown(&place, &units, fstab.as_deref())));
     }
     let directory = Directory::create(&place, 0o755)?;
@@ -99,6 +96,13 @@ pub(super) fn install(args: &InstallArgs) -> Result<Exit> {
         point.display(),
         reloaded(&place, &format!("Start it now: systemctl start '{service}'"))?
     )))
+}
+
+/// What `create` makes it with at each boot; `None` for one that a unit of a mount makes.
+fn created(ramdisk: &RamdiskRecord) -> Option<CreatedRamdisk> {
+    let (is_adopted, is_atomic) = (ramdisk.adopted, ramdisk.kind.device().is_some());
+    let options = ramdisk.options.clone();
+    (is_adopted || is_atomic).then_some(CreatedRamdisk { options, is_adopted, is_atomic })
 }
 
 /// Removes the units, after a last save.

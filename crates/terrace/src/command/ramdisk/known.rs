@@ -1,16 +1,18 @@
-//! Which RAM disk `keep` and `install` work on: what was typed goes before what is known of it.
+//! Which RAM disk `keep`, `install`, `save` and `restore` work on: what was typed goes before what
+//! is known of it.
 //!
 //! A name without a store is one of a RAM disk that is known. With a store it is a path, so that
 //! nothing of a name decides what is saved where.
 
 use crate::args::ramdisk::KnownScheduleArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use machine::Root;
 use place::ramdisk::record::{RamdiskPersist, RamdiskRecord};
 use std::path::{Path, PathBuf};
 
 const USUAL_EVERY_SECONDS: u64 = 300;
-const USUAL_KEEP: u16 = 3;
+/// Generations that stay unless asked otherwise.
+pub(super) const USUAL_KEEP: u16 = 3;
 
 /// A RAM disk, or another directory, and how it is saved.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ pub(super) fn find(
     let (point, store, ramdisk) = match store {
         Some(store) => (name.to_owned(), store.to_owned(), place::ramdisk::known_at(root, name)),
         None => {
-            let (ramdisk, persist) = place::ramdisk::known(root, name)?;
+            let (ramdisk, persist) = place::ramdisk::known(root, name, "keep")?;
             (ramdisk.mount_point.clone(), persist.store, Some(ramdisk))
         }
     };
@@ -46,6 +48,29 @@ pub(super) fn find(
     let keep = schedule.keep.or(before.map(|persist| persist.keep)).unwrap_or(USUAL_KEEP);
     let every_seconds = every_seconds.unwrap_or(USUAL_EVERY_SECONDS);
     Ok(Known { point, persist: RamdiskPersist { store, every_seconds, keep }, ramdisk })
+}
+
+/// A directory and its store, and how many generations stay there, if that is known: as [`find`].
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn stored(
+    root: &Root,
+    name: &Path,
+    store: Option<&Path>,
+    operation: &str,
+) -> Result<(PathBuf, PathBuf, Option<u16>)> {
+    if let Some(store) = store {
+        return Ok((name.to_owned(), store.to_owned(), None));
+    }
+    if sys::process::effective_uid() != 0 {
+        let why = "only root sees the store of a RAM disk; name one with --persist STORE";
+        return Err(Error::usage(why));
+    }
+    let found = place::ramdisk::known(root, name, operation);
+    let (ramdisk, persist) = found
+        .map_err(|error| Error::from(error).hint("with --persist STORE it may be any directory"))?;
+    Ok((ramdisk.mount_point, persist.store, Some(persist.keep)))
 }
 
 /// The mount point of a RAM disk that is known by this name.

@@ -8,8 +8,8 @@
 //! start after the restore, and have ended before the last save, which ends before the store's disk
 //! is unmounted.
 //!
-//! A RAM disk that covers a directory has no unit of a mount: `create --adopted` covers it, and
-//! leaves the directory as it is if that has changed after the last save.
+//! A RAM disk that covers a directory, or is atomic, has no unit of a mount: `create` makes it, and
+//! leaves a directory as it is that has changed after the last save.
 
 use place::ramdisk::record::RamdiskOptions;
 use std::os::unix::ffi::OsStrExt;
@@ -44,8 +44,18 @@ pub(super) struct UnitPlan<'a> {
     pub(super) freeze: Option<(&'a str, &'a str)>,
     /// Units that do not start without the RAM disk.
     pub(super) users: &'a [String],
-    /// If it covers a directory that was moved onto it: what it is made with.
-    pub(super) adopted: Option<RamdiskOptions>,
+    /// If no unit of a mount can make it: what `create` makes it with.
+    pub(super) created: Option<CreatedRamdisk>,
+}
+
+/// A RAM disk that `create` makes at each boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CreatedRamdisk {
+    pub(super) options: RamdiskOptions,
+    /// Whether it covers a directory that was moved onto it.
+    pub(super) is_adopted: bool,
+    /// Whether it is btrfs on zram.
+    pub(super) is_atomic: bool,
 }
 
 /// A unit, and the directories in which a link to it makes another unit pull it in.
@@ -72,8 +82,8 @@ pub(super) fn names(point: &Path) -> [String; 4] {
 pub(super) fn units(plan: &UnitPlan<'_>) -> Vec<Unit> {
     let [mount, service, sleep, create] = names(plan.point);
     let mut units = Vec::new();
-    let mounts = if let Some(options) = &plan.adopted {
-        let text = create_text(plan, options);
+    let mounts = if let Some(created) = &plan.created {
+        let text = create_text(plan, created);
         units.push(Unit { text, name: create.clone(), wanted_in: Vec::new() });
         format!("Requires={create}\nAfter={create} {mount}")
     } else {
@@ -127,10 +137,18 @@ Options={}
     )
 }
 
-/// Covers the directory once, unless it is covered: its service may be started again.
-fn create_text(plan: &UnitPlan<'_>, options: &RamdiskOptions) -> String {
+/// Makes it once, unless something is mounted there: its service may be started again.
+fn create_text(plan: &UnitPlan<'_>, created: &CreatedRamdisk) -> String {
+    let options = &created.options;
     let (size, every) = (options.size.0.to_string(), format!("{}s", plan.every.as_secs()));
-    let mut words = vec!["create", "--adopted", "--size", &size, "--every", &every];
+    let mut words = vec!["create"];
+    if created.is_adopted {
+        words.push("--adopted");
+    }
+    if created.is_atomic {
+        words.push("--atomic");
+    }
+    words.extend(["--size", &size, "--every", &every]);
     if let Some(huge) = options.huge {
         words.extend(["--huge", huge.word()]);
     }
@@ -140,10 +158,11 @@ fn create_text(plan: &UnitPlan<'_>, options: &RamdiskOptions) -> String {
     let plan = UnitPlan { freeze: None, ..plan.clone() };
     let (point, store) = (plan.point.display().to_string(), plan.store.display().to_string());
     let above = plan.point.parent().unwrap_or(plan.point).display().to_string();
+    let kind = if created.is_adopted { ", over its directory" } else { ", made anew" };
     format!(
         "{MARK}
 [Unit]
-Description=RAM disk {}, over its directory
+Description=RAM disk {}{kind}
 DefaultDependencies=no
 RequiresMountsFor={} {}
 After=local-fs-pre.target systemd-remount-fs.service
@@ -335,7 +354,7 @@ mod tests {
             keep: 3,
             freeze: None,
             users: &[],
-            adopted: None,
+            created: None,
         };
         assert_eq!(fstab_line(&plan), "tmpfs /ram/a\\040b tmpfs size=1g,mode=755 0 0");
     }
