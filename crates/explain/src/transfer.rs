@@ -193,7 +193,7 @@ fn by_waits(window: &TransferWindow) -> Option<(TransferLimit, String)> {
     }
     let why = if window.is_one_device { ", as one device serves both" } else { "" };
     let sentence = format!(
-        "neither: the two sides took turns{why}: reads waited {} of the time, writes {}",
+        "the two sides took turns{why}: reads waited {} of the time, writes {}",
         percent(readers),
         percent(writers)
     );
@@ -254,7 +254,8 @@ fn without_waits(window: &TransferWindow) -> Option<(TransferLimit, String)> {
         let each = window.cpu_ns.map_or_else(String::new, |ns| {
             format!(", {} of processor each", show_ns(ns as f64 / files as f64))
         });
-        let sentence = format!("neither: small files: {per_s} files/s{each}");
+        let sentence =
+            format!("bound by the number of files, as they are small: {per_s} files/s{each}");
         return Some((TransferLimit::SmallFiles, sentence));
     }
     let busy = window.share(window.cpu_ns?) / f64::from(window.threads.max(1));
@@ -432,12 +433,12 @@ mod tests {
             (
                 waits(2_200, 2_500),
                 Turns,
-                "neither: the two sides took turns: reads waited 44 % of the time, writes 50 %",
+                "the two sides took turns: reads waited 44 % of the time, writes 50 %",
             ),
             (
                 one_device,
                 Turns,
-                "neither: the two sides took turns, as one device serves both: \
+                "the two sides took turns, as one device serves both: \
                  reads waited 44 % of the time, writes 50 %",
             ),
             (
@@ -462,7 +463,7 @@ mod tests {
             (
                 files(60_000, 60_000 * 4_096),
                 SmallFiles,
-                "neither: small files: 12,000 files/s, 4 us of processor each",
+                "bound by the number of files, as they are small: 12,000 files/s, 4 us of processor each",
             ),
             (
                 files(60_000, 60_000 * 65_536),

@@ -27,6 +27,9 @@ use std::path::Path;
 use std::sync::Arc;
 use sys::directory::Directory;
 
+/// The copier that takes the engines as `terrace copy` does.
+const DEFAULT: &str = "default";
+
 /// What came of it.
 #[derive(Debug, Default, Serialize)]
 pub struct FileCopyOutcome {
@@ -49,7 +52,7 @@ pub struct FileCopyOutcome {
 /// One copy. Times count from its first byte; what is absent is unproven.
 #[derive(Debug, Default, Serialize)]
 pub struct RecordedCopy {
-    /// `cached`, `two-thread` or `default`.
+    /// `cached`, `two-thread` or `default`, which is `terrace copy` as it is.
     pub copier: String,
     /// The engines that copied.
     pub engines: Vec<String>,
@@ -65,7 +68,7 @@ pub struct RecordedCopy {
     pub done_ns: Option<u64>,
     /// When all of it was on the disk.
     pub durable_ns: Option<u64>,
-    /// Bytes of other file pages that the kernel took back meanwhile.
+    /// Bytes of file pages that the kernel took back meanwhile, those of the copy itself too.
     pub cache_dropped_bytes: Option<u64>,
     /// Bytes of the sources in the page cache after it.
     pub source_cached_bytes: Option<u64>,
@@ -140,6 +143,18 @@ fn notes(plan: &FileCopyPlan) -> Vec<String> {
     notes
 }
 
+impl RecordedCopy {
+    /// What a person reads of its copier.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        name_of_copier(&self.copier)
+    }
+}
+
+fn name_of_copier(id: &str) -> &str {
+    if id == DEFAULT { "terrace copy" } else { id }
+}
+
 /// What one copy needs.
 struct CopyBench<'a> {
     host: &'a Host,
@@ -157,12 +172,14 @@ impl CopyBench<'_> {
         sys::file::sync_file_system(Directory::open(place.path())?.file())?;
         let root = Root::system();
         let flash_before = FlashCount::below(&root, &[self.source, place.path()]);
-        let recording = format!("{}.trec", item.id);
+        let recording = format!("{}.trec", name_of_copier(&item.id).replace(' ', "-"));
         let file = self.plan.out.join(&recording);
         let target = place.path().join("copy");
         let Some(report) = self.recorded(engine, &target, &file)? else { return Ok(None) };
         let flash_after = FlashCount::below(&root, &[self.source, place.path()]);
         let course = explain(&record::file::open(&file)?, Window::default()).copy;
+        // The receipt counts each file when it is copied: by now others may have taken its place.
+        let source_cached_bytes = files::cached(self.source)?;
         (self.progress)(&format!("reading once: {}", item.id));
         let read = files::read_once(&target)?;
         let course = course.unwrap_or_default();
@@ -173,8 +190,10 @@ impl CopyBench<'_> {
             flash: flash_after.zip(flash_before).map(|(after, before)| after.since(before)),
             first_read_ns: read.map(|read| read.ns),
             first_read_cached_bytes: read.and_then(|read| read.cached_bytes),
+            source_cached_bytes,
+            target_cached_bytes: read.and_then(|read| read.cached_bytes),
             faults: faults(&report, cold),
-            ..of_course(course, &report)
+            ..of_course(course)
         }))
     }
 
@@ -227,8 +246,8 @@ impl DoneMark<'_> {
     }
 }
 
-/// What the recording and the receipt say.
-fn of_course(course: CopyCourse, report: &CopyReport) -> RecordedCopy {
+/// What the recording says.
+fn of_course(course: CopyCourse) -> RecordedCopy {
     RecordedCopy {
         full_speed_ns: course.full_speed_ns,
         readers_waited_ns: course.readers_waited_ns,
@@ -236,8 +255,6 @@ fn of_course(course: CopyCourse, report: &CopyReport) -> RecordedCopy {
         done_ns: course.done_ns,
         durable_ns: course.durable_ns,
         cache_dropped_bytes: course.cache_dropped_bytes,
-        source_cached_bytes: report.source_cached_after,
-        target_cached_bytes: report.target_cached,
         lines: course.lines,
         ..RecordedCopy::default()
     }

@@ -92,7 +92,7 @@ fn three_copiers_are_recorded_laid_over_each_other_and_answered() {
         }
     }
     let page = fs::read_to_string(kept.join(report["page"].as_str().unwrap())).unwrap();
-    for name in ["cached.trec", "two-thread.trec", "default.trec"] {
+    for name in ["\"cached\"", "\"two-thread\"", "\"terrace copy\""] {
         assert!(page.contains(name), "{name}");
     }
     assert_eq!(result(&fs::read_to_string(kept.join("result.json")).unwrap()), report);

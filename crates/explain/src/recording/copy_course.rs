@@ -301,7 +301,12 @@ fn cache_line(report: &CopyReport) -> Option<String> {
         "The cache was turned over"
     };
     let of = format!("{} of file pages were taken back", Bytes(dropped));
-    Some(format!("{what}: {of}, {} of what was cached ({}).", percent(share), Bytes(before)))
+    let cached = Bytes(before);
+    Some(if share > 1.0 {
+        format!("{what}: {of}, more than was cached before ({cached}), so what it copied too.")
+    } else {
+        format!("{what}: {of}, {} of what was cached ({cached}).", percent(share))
+    })
 }
 
 fn capital(sentence: &str) -> String {

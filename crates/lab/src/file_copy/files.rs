@@ -91,7 +91,7 @@ pub(super) fn evict(directory: &Path) -> Result<Option<u64>> {
 }
 
 /// Bytes of the files below `directory` that are in the page cache.
-fn cached(directory: &Path) -> Result<Option<u64>> {
+pub(super) fn cached(directory: &Path) -> Result<Option<u64>> {
     let mut sum = Some(0);
     for_each_file(directory, |file| {
         let cached = cachestat::of(file, 0, 0).ok().map(|cached| cached.cached_bytes());

@@ -122,7 +122,8 @@ fn run(typed: &Typed, color: When) -> Result<Exit> {
 fn write_page(out: &Path, outcome: &FileCopyOutcome) -> ::lab::Result<Option<String>> {
     let recordings: Vec<PathBuf> =
         outcome.copies.iter().map(|copy| out.join(&copy.recording)).collect();
-    let files: Vec<&Path> = recordings.iter().map(PathBuf::as_path).collect();
+    let names = outcome.copies.iter().map(|copy| copy.name().to_owned());
+    let files: Vec<(String, &Path)> = names.zip(recordings.iter().map(PathBuf::as_path)).collect();
     // A page of fewer is another one; `terrace view` makes it.
     if files.len() < LEAST_OVERLAID {
         return Ok(None);

@@ -110,13 +110,13 @@ pub fn of_recordings<const N: usize>(
 ///
 /// # Errors
 /// As [`of_recordings`].
-pub fn of_many_recordings(files: &[&Path], is_redacted: bool) -> Result<String> {
+pub fn of_many_recordings(files: &[(String, &Path)], is_redacted: bool) -> Result<String> {
     let meanings = Meanings::documented();
     let mut views = Vec::new();
-    for (number, path) in (1..).zip(files) {
+    for (number, (name, path)) in (1..).zip(files) {
         let mut recording = open_recording_of(path, files.len())?;
         must_fit(&recording).map_err(|error| too_long(path, error))?;
-        let mut name = super::name_of(path);
+        let mut name = name.clone();
         if is_redacted {
             redact::redact(&mut recording);
             name = format!("recording {number}");

@@ -74,8 +74,9 @@ fn page(args: &ViewArgs) -> Result<String> {
         return page::of_recordings([&*args.file], args.is_redacted(), None);
     };
     if !args.more.is_empty() {
-        let files: Vec<&Path> =
-            [&args.file, second].into_iter().chain(&args.more).map(|file| &**file).collect();
+        let paths = [&args.file, second].into_iter().chain(&args.more);
+        let files: Vec<(String, &Path)> =
+            paths.map(|file| (super::name_of(file), &**file)).collect();
         return page::of_many_recordings(&files, args.is_redacted());
     }
     let sides = [&args.file, second].map(std::slice::from_ref);

@@ -124,6 +124,18 @@ fn the_lazy_copier_of_2008() {
 }
 
 #[test]
+fn a_cache_smaller_than_the_copy_is_turned_over_more_than_once() {
+    let mut series = copy(40, 50, 40);
+    series[7].2 = grown((0..100).map(|_| 8_000));
+    let report = report_of(&recorded(&series));
+    assert_eq!(
+        report.lines[4],
+        "The cache was turned over: 3.05 GiB of file pages were taken back, more than was cached \
+         before (2 GiB), so what it copied too."
+    );
+}
+
+#[test]
 fn what_was_not_recorded_is_not_said() {
     let series: Vec<_> = copy(0, 0, 0).into_iter().take(2).collect();
     let report = report_of(&recorded(&series));

@@ -89,15 +89,15 @@ impl CopyPanel {
         width: usize,
     ) -> Vec<Toned> {
         let width = width.min(MOST_COLUMNS);
-        let mut lines = plain_lines(&self.heading, width, Tone::Plain);
+        let mut lines = plain_lines(&self.heading, width);
         let amounts = Amounts::of(gauges);
         lines.extend(self.bar(&amounts, width));
-        lines.extend(plain_lines(&amounts.words(gauges), width, Tone::Plain));
+        lines.extend(plain_lines(&amounts.words(gauges), width));
         let depth = |gauge: &Gauge| gauge.get().filter(|depth| *depth > 0);
         lines.push(self.lane("read", &self.reads, depth(&gauges.read_depth), width));
         lines.push(self.lane("write", &self.writes, depth(&gauges.write_depth), width));
         if verdict.limit != TransferLimit::Unproven {
-            lines.extend(plain_lines(&verdict.sentence, width, Tone::Dim));
+            lines.extend(plain_lines(&verdict.sentence, width));
         }
         lines
     }
@@ -115,8 +115,9 @@ impl CopyPanel {
         let light = cells(amounts.durable + amounts.under_way).max(full) - full;
         let signs = |sign: char, count: usize| sign.to_string().repeat(count);
         Some(vec![
-            (Tone::Plain, format!("[{}", signs(done, full))),
-            (Tone::Dim, signs(waiting, light) + &signs(rest, room - full - light)),
+            // Its sign alone makes the second bar lighter: dim too, it is not seen on white.
+            (Tone::Plain, format!("[{}{}", signs(done, full), signs(waiting, light))),
+            (Tone::Dim, signs(rest, room - full - light)),
             (Tone::Plain, "]".to_owned()),
         ])
     }
@@ -204,12 +205,13 @@ fn share(bytes: u64, total: u64) -> f64 {
     if total == 0 { 1.0 } else { (bytes as f64 / total as f64).min(1.0) }
 }
 
-/// A text in one tone, wrapped, and cut after some lines.
-fn plain_lines(text: &str, width: usize, tone: Tone) -> Vec<Toned> {
+/// A text, wrapped, and cut after some lines. Not dim: that is hard to read on a
+/// light background that is not white.
+fn plain_lines(text: &str, width: usize) -> Vec<Toned> {
     let wrapped = wrap(text, width, 0);
     let lines = wrapped.lines().take(MOST_LINES);
     // A word that is longer than a line is cut too: a path.
-    lines.map(|line| vec![(tone, line.chars().take(width).collect())]).collect()
+    lines.map(|line| vec![(Tone::Plain, line.chars().take(width).collect())]).collect()
 }
 
 /// A line as it is written.
@@ -316,11 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn the_lighter_bar_is_dim_and_a_name_of_another_user_is_harmless() {
+    fn only_what_is_not_there_is_dim_and_a_name_of_another_user_is_harmless() {
         let panel = CopyPanel::new("/mnt/\x1b[31mred", Glyphs::Blocks);
         let lines = panel.lines(&gauges(), &read_bound(), 80);
         let drawn = |line: &Toned| printable(&painted(line, Style::new(true))).into_owned();
-        assert!(lines.iter().map(drawn).any(|line| line.contains("\x1b[2m▒")), "{lines:?}");
+        let dim: String = lines.iter().map(drawn).filter(|line| line.contains("\x1b[2m")).collect();
+        assert!(dim.contains("▒\x1b[2m·") && !dim.contains("bound"), "{lines:?}");
         assert!(!lines.iter().map(drawn).any(|line| line.contains("\x1b[31m")), "{lines:?}");
     }
 }

@@ -24,21 +24,21 @@ impl super::OutcomePage for FileCopyOutcome {
         out.sentences(
             self.copies
                 .iter()
-                .map(|copy| format!("{}: {}; {}.", copy.copier, full_speed(copy), throttled(copy))),
+                .map(|copy| format!("{}: {}; {}.", copy.name(), full_speed(copy), throttled(copy))),
         );
         out.heading("When it said done, and when it was");
-        out.sentences(self.copies.iter().map(|copy| format!("{}: {}.", copy.copier, done(copy))));
+        out.sentences(self.copies.iter().map(|copy| format!("{}: {}.", copy.name(), done(copy))));
         out.heading("The cache, and what a first read of the copy costs");
         out.sentences(self.copies.iter().map(|copy| {
             let first = first_read(copy, self.bytes);
-            format!("{}: {}; {first}.", copy.copier, cache(copy))
+            format!("{}: {}; {first}.", copy.name(), cache(copy))
         }));
         out.heading("Hits of a flash tier");
         out.sentence(&flash(self));
         let faults = self
             .copies
             .iter()
-            .flat_map(|copy| copy.faults.iter().map(|fault| format!("{}, {fault}.", copy.copier)));
+            .flat_map(|copy| copy.faults.iter().map(|fault| format!("{}, {fault}.", copy.name())));
         out.sentences(faults);
         out.sentences(self.notes.iter().map(|note| format!("Note: {note}.")));
         let kept = directory.unwrap_or(Path::new("")).display();
@@ -53,7 +53,7 @@ impl super::OutcomePage for FileCopyOutcome {
             .copies
             .iter()
             .find(|copy| copy.faults.iter().any(|fault| fault.starts_with("not copied")));
-        let failed = faulty.map(|copy| format!("{}: not everything was copied", copy.copier));
+        let failed = faulty.map(|copy| format!("{}: not everything was copied", copy.name()));
         failed.or_else(|| interrupted_after("done", sys::interrupt::requested()))
     }
 }
@@ -70,7 +70,7 @@ fn figures<'a>(
     let bytes = outcome.bytes as f64;
     let time = |ns: Option<u64>| or_absent(ns, long_time);
     Table::of(&outcome.copies)
-        .words("copier", 0, |copy| copy.copier.as_str())
+        .words("copier", 0, |copy| copy.name())
         .numbers("full speed, 2008", 1, then)
         .numbers("full speed", 1, move |copy| time(copy.full_speed_ns))
         .numbers("said done", 0, move |copy| time(copy.done_ns))
@@ -131,7 +131,7 @@ fn done(copy: &RecordedCopy) -> String {
 
 fn cache(copy: &RecordedCopy) -> String {
     let dropped = match copy.cache_dropped_bytes {
-        Some(bytes) => format!("{} of other file pages were taken back", Bytes(bytes)),
+        Some(bytes) => format!("{} of file pages were taken back", Bytes(bytes)),
         None => format!("what was taken back is {UNPROVEN}"),
     };
     match (copy.source_cached_bytes, copy.target_cached_bytes) {
@@ -163,7 +163,7 @@ fn flash(outcome: &FileCopyOutcome) -> String {
         .iter()
         .filter_map(|copy| {
             let count = copy.flash?;
-            Some(format!("{}: {} hits, {} misses", copy.copier, count.hits, count.misses))
+            Some(format!("{}: {} hits, {} misses", copy.name(), count.hits, count.misses))
         })
         .collect();
     if counts.is_empty() {
