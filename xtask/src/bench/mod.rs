@@ -29,6 +29,7 @@ mod record;
 pub(crate) mod recorder;
 mod remedies;
 mod report;
+mod steps;
 mod storage;
 mod turns;
 mod warm;

@@ -23,15 +23,16 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// The packages that the guest has besides the usual ones.
 const PACKAGES: [&str; 3] = ["rsync", "dosfstools", "exfatprogs"];
-const SCRIPTS: [(&str, &str); 5] = [
+const SCRIPTS: [(&str, &str); 6] = [
     ("lib.sh", include_str!("guest/lib.sh")),
     ("watch.pl", include_str!("guest/watch.pl")),
     ("hdd.sh", include_str!("guest/hdd.sh")),
     ("scattered.sh", include_str!("guest/scattered.sh")),
     ("usb.sh", include_str!("guest/usb.sh")),
+    ("lab-2008.sh", include_str!("guest/lab-2008.sh")),
 ];
 /// Two hard disks. On a bus of real disks, so that they are believed to rotate.
-const HARD_DISKS: [&str; 2] = ["a:4G,model=hdd,bus=scsi", "b:4G,model=hdd,bus=scsi"];
+pub(super) const HARD_DISKS: [&str; 2] = ["a:4G,model=hdd,bus=scsi", "b:4G,model=hdd,bus=scsi"];
 const STICK: [&str; 1] = ["stick:512M,model=usb,bus=usb"];
 
 /// Four times the guest's memory: of a file that memory holds, `cp` reads all first and writes all
@@ -49,10 +50,10 @@ const FAST_PEERS: [&str; 2] = ["terrace", "cp"];
 const PEERS: [&str; 3] = ["terrace", "cp", "rsync"];
 
 /// A guest, and the words of its script.
-struct Scene {
-    disks: &'static [&'static str],
-    memory: &'static str,
-    words: Vec<String>,
+pub(super) struct CopyScene {
+    pub(super) disks: &'static [&'static str],
+    pub(super) memory: &'static str,
+    pub(super) words: Vec<String>,
 }
 
 /// What the turns of a scene gave, by name.
@@ -92,7 +93,7 @@ pub(super) fn within(session: &mut Session) -> Result<(), Error> {
 
 fn one_file(session: &mut Session, what: &str) -> Result<Figures, Error> {
     let words = vec!["hdd.sh".to_owned(), turns(session), HDD_MIB.to_string(), what.to_owned()];
-    play(session, &Scene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })
+    figures(session, &CopyScene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })
 }
 
 /// Small files in an order that is not that on the disk.
@@ -101,7 +102,7 @@ fn one_file(session: &mut Session, what: &str) -> Result<Figures, Error> {
 /// As [`across`].
 pub(super) fn scattered(session: &mut Session) -> Result<(), Error> {
     let words = vec!["scattered.sh".to_owned(), turns(session), SCATTERED_FILES.to_string()];
-    let figures = play(session, &Scene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })?;
+    let figures = figures(session, &CopyScene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })?;
     let what = format!("hdd: {SCATTERED_FILES} scattered files to another disk");
     beside_peers(session, &figures, ("scattered", &what), &PEERS, 0.4)?;
     note_busy(session, &figures, "scattered", &PEERS)
@@ -134,7 +135,7 @@ pub(super) fn usb_ext4(session: &mut Session) -> Result<(), Error> {
 fn usb(session: &mut Session, kind: &str) -> Result<(), Error> {
     let (turns, size) = (turns(session), STICK_MIB.to_string());
     let words = vec!["usb.sh".to_owned(), turns, size, kind.to_owned()];
-    let figures = play(session, &Scene { disks: &STICK, memory: STICK_MEMORY, words })?;
+    let figures = figures(session, &CopyScene { disks: &STICK, memory: STICK_MEMORY, words })?;
     let bytes = f64::from(STICK_MIB) * MIB;
     let what = format!("usb, {kind}, {STICK_MIB} MiB");
     let rate = rates(bytes, figures.all("stick.seconds")?);
@@ -241,8 +242,14 @@ fn note_busy(
     Ok(())
 }
 
-/// Runs the scene in a guest.
-fn play(session: &mut Session, scene: &Scene) -> Result<Figures, Error> {
+/// Runs the scene in a guest, for what its turns gave.
+fn figures(session: &mut Session, scene: &CopyScene) -> Result<Figures, Error> {
+    let results = Path::new(&play(session, scene)?).join("results");
+    Figures::read(&fs::read_to_string(&results).map_err(Error::io("read", &results))?)
+}
+
+/// Runs the scene in a guest; the directory with what it left.
+pub(super) fn play(session: &mut Session, scene: &CopyScene) -> Result<String, Error> {
     let (scripts, out) = (session.directory.file("scripts"), session.directory.file("out"));
     for folder in [&scripts, &out] {
         let _ = fs::remove_dir_all(folder);
@@ -274,8 +281,7 @@ fn play(session: &mut Session, scene: &Scene) -> Result<Figures, Error> {
     if status != 0 {
         return Err(Error::Failed(format!("the guest ended with {status}")));
     }
-    let results = Path::new(&out).join("results");
-    Figures::read(&fs::read_to_string(&results).map_err(Error::io("read", &results))?)
+    Ok(out)
 }
 
 #[cfg(test)]

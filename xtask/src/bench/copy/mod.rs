@@ -7,7 +7,7 @@
 //! - `small-cold`, `small-cached`: 100,000 files of 4 KiB to a new file system each time.
 //! - `limited`, `quiet`: a disk of 100 MiB/s: how soon at that rate, how soon quiet, what is shown.
 //! - `beside`, `background`: syncs on another disk, reads on the same; `cuts`: after power cuts.
-//! - `hdd-*`, `usb-*`: modelled disks of a guest, against cp and rsync.
+//! - `hdd-*`, `usb-*`, `lab-2008`: modelled disks of a guest, against cp and rsync, as in 2008.
 //!
 //! The programs take turns. "Durable" is the command and `sync -f` after it, for Terrace too.
 
@@ -17,6 +17,7 @@ mod cuts;
 mod disk;
 mod guest;
 pub(super) mod image;
+mod lab_2008;
 mod large;
 mod limited;
 mod quiet;
@@ -51,6 +52,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("usb-vfat", guest::usb_vfat),
     ("usb-exfat", guest::usb_exfat),
     ("usb-ext4", guest::usb_ext4),
+    ("lab-2008", lab_2008::measure),
 ];
 
 /// Depth and KiB of a request of the bare loop: those of Terrace's ring.

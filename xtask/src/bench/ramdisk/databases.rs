@@ -1,10 +1,12 @@
 //! Databases on a RAM disk after 210 power cuts of the disk that it is saved to: each alternation
 //! is a load of its own and 30 cuts. The same without a freeze shows what the freeze is for.
 
+use std::path::Path;
 use std::time::Instant;
 
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
+use crate::bench::steps::Steps;
 use crate::database_cuts::{DatabaseCuts, DatabaseReport};
 use crate::error::Error;
 
@@ -13,30 +15,22 @@ const SAVES: usize = 12;
 /// Faults that are named in the record.
 const MOST_NAMED: usize = 5;
 
+/// Each load is kept when it is done, so that the part goes on after an interruption.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = session.terrace.program.clone();
+    let all = session.request.alternations;
+    let parameters = format!("{SAVES} saves, {CUTS_EACH} cuts");
+    let mut steps = Steps::open(&session.target, "databases", &program, &parameters)?;
     let mut rows: [Vec<f64>; 5] = Default::default();
-    for load in 0..session.request.alternations {
+    for load in 0..all {
         let began = Instant::now();
-        let cuts = |freezes| DatabaseCuts {
-            program: &program,
-            saves: SAVES,
-            cuts: CUTS_EACH,
-            seed: load as u64 + 1,
-            ignores_flushes: false,
-            freezes,
-        };
-        let frozen = cuts(true).run().map_err(Error::Failed)?;
-        let unfrozen = cuts(false).run().map_err(Error::Failed)?;
-        rows[0].push(frozen.cuts as f64);
-        rows[1].push(frozen.faulty_cuts as f64);
-        rows[2].push(unfrozen.faulty_cuts as f64);
-        rows[3].push(frozen.acknowledged.iter().sum::<u64>() as f64);
-        rows[4].push(frozen.frozen_max_s);
-        note(session, &frozen, "frozen");
-        note(session, &unfrozen, "not frozen");
-        let seconds = began.elapsed().as_secs();
-        eprintln!("load {} of {}: {seconds} s", load + 1, session.request.alternations);
+        let step = steps.get(load, || one_load(&program, load as u64 + 1))?;
+        for (row, value) in rows.iter_mut().zip(&step.values) {
+            row.push(*value);
+        }
+        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        let (seconds, faulty) = (began.elapsed().as_secs(), step.values[1]);
+        eprintln!("load {} of {all}: {seconds} s, {faulty} cuts with a fault", load + 1);
     }
     let names = [
         ("power cuts while databases are saved", "cuts", None),
@@ -48,11 +42,39 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     for ((name, unit, target), values) in names.into_iter().zip(&rows) {
         session.record.add_alone(name, unit, Series::new("terrace", values), target)?;
     }
+    steps.forget();
     Ok(())
 }
 
-fn note(session: &mut Session, report: &DatabaseReport, which: &str) {
-    for fault in report.faults.iter().take(MOST_NAMED) {
-        session.record.note(format!("{which}, {}: {fault}", report.databases.join(" and ")));
-    }
+/// One load with its cuts, frozen and not: the figures of the rows, and what is to be noted.
+fn one_load(program: &Path, seed: u64) -> Result<(Vec<f64>, Vec<String>), Error> {
+    let cuts = |freezes| {
+        let began = Instant::now();
+        let (saves, cuts, ignores_flushes) = (SAVES, CUTS_EACH, false);
+        let cuts = DatabaseCuts { program, saves, cuts, seed, ignores_flushes, freezes };
+        let report = cuts.run().map_err(Error::Failed)?;
+        let (which, seconds) = (which(freezes), began.elapsed().as_secs());
+        eprintln!("seed {seed}, {which}: {} cuts in {seconds} s", report.cuts);
+        Ok::<_, Error>(report)
+    };
+    let (frozen, unfrozen) = (cuts(true)?, cuts(false)?);
+    let values = vec![
+        frozen.cuts as f64,
+        frozen.faulty_cuts as f64,
+        unfrozen.faulty_cuts as f64,
+        frozen.acknowledged.iter().sum::<u64>() as f64,
+        frozen.frozen_max_s,
+    ];
+    let notes = [(true, frozen), (false, unfrozen)];
+    Ok((values, notes.iter().flat_map(|(freezes, report)| notes_of(report, *freezes)).collect()))
+}
+
+fn which(freezes: bool) -> &'static str {
+    if freezes { "frozen" } else { "not frozen" }
+}
+
+fn notes_of(report: &DatabaseReport, freezes: bool) -> Vec<String> {
+    let of =
+        |fault: &String| format!("{}, {}: {fault}", which(freezes), report.databases.join(" and "));
+    report.faults.iter().take(MOST_NAMED).map(of).collect()
 }

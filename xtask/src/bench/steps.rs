@@ -1,0 +1,133 @@
+//! What the steps of a part gave that takes hours: kept after each, so that a part which was
+//! interrupted goes on. A step counts only for the program that gave it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// What one step gave.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Step {
+    /// Its number.
+    number: usize,
+    /// Its figures.
+    pub(super) values: Vec<f64>,
+    /// What is to be noted of it.
+    pub(super) notes: Vec<String>,
+}
+
+impl Step {
+    fn of(line: &Value) -> Option<Self> {
+        let values = line["values"].as_array()?.iter().map(Value::as_f64);
+        let notes = line["notes"].as_array()?.iter().map(|note| note.as_str().map(str::to_owned));
+        Some(Self {
+            number: line["number"].as_u64()?.try_into().ok()?,
+            values: values.collect::<Option<_>>()?,
+            notes: notes.collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// The steps of a part.
+#[derive(Debug)]
+pub(super) struct Steps {
+    path: PathBuf,
+    key: String,
+    done: Vec<Step>,
+}
+
+impl Steps {
+    /// Opens those of `name` below `target`. `parameters` are whatever else makes a step another.
+    ///
+    /// # Errors
+    /// When the program or the directory cannot be examined.
+    pub(super) fn open(
+        target: &Path,
+        name: &str,
+        program: &Path,
+        parameters: &str,
+    ) -> Result<Self, Error> {
+        let about = fs::metadata(program).map_err(Error::io("examine", program))?;
+        let built = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let built_ns = built.map_or(0, |at| at.as_nanos());
+        let key = format!("{} bytes of {built_ns}, {parameters}", about.len());
+        let directory = target.join("terrace-bench-steps");
+        fs::create_dir_all(&directory).map_err(Error::io("make", &directory))?;
+        let path = directory.join(format!("{name}.jsonl"));
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        // A line that a kill cut short is not a step.
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_key = lines.filter(|line| line["key"] == *key);
+        let done = of_key.filter_map(|line| Step::of(&line)).collect();
+        Ok(Self { path, key, done })
+    }
+
+    /// The step of this number: that of an earlier run, or what `run` gives, which is kept.
+    ///
+    /// # Errors
+    /// As `run`, and for writing.
+    pub(super) fn get(
+        &mut self,
+        number: usize,
+        run: impl FnOnce() -> Result<(Vec<f64>, Vec<String>), Error>,
+    ) -> Result<Step, Error> {
+        if let Some(done) = self.done.iter().find(|step| step.number == number) {
+            eprintln!("step {} was done by an earlier run", number + 1);
+            return Ok(done.clone());
+        }
+        let (values, notes) = run()?;
+        let step = Step { number, values, notes };
+        let line = json!({
+            "key": self.key,
+            "number": number,
+            "values": step.values,
+            "notes": step.notes,
+        });
+        let opened = File::options().create(true).append(true).open(&self.path);
+        // A first line end ends what a kill may have left.
+        opened
+            .and_then(|mut file| file.write_all(format!("\n{line}\n").as_bytes()))
+            .map_err(Error::io("write", &self.path))?;
+        self.done.push(step.clone());
+        Ok(step)
+    }
+
+    /// Forgets all steps: the part has its record.
+    pub(super) fn forget(self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    #[test]
+    fn a_step_that_was_done_is_not_done_again_unless_the_program_is_another() {
+        let directory = TempDir::new();
+        let program = directory.join("program");
+        fs::write(&program, "one").unwrap();
+        let open = || Steps::open(directory.path(), "part", &program, "3 saves").unwrap();
+        let step = |values: f64| Ok((vec![values], vec!["note".to_owned()]));
+        let mut steps = open();
+        assert_eq!(steps.get(0, || step(1.0)).unwrap().values, [1.0]);
+        // A kill cuts the next line.
+        let mut file = File::options().append(true).open(&steps.path).unwrap();
+        file.write_all(b"{\"key\":").unwrap();
+        let mut again = open();
+        assert_eq!(again.get(0, || panic!("it was done")).unwrap().notes, ["note"]);
+        assert_eq!(again.get(1, || step(2.0)).unwrap().values, [2.0]);
+        let mut again = open();
+        assert_eq!(again.get(1, || panic!("it was done")).unwrap().values, [2.0]);
+        fs::write(&program, "other").unwrap();
+        assert_eq!(open().get(1, || step(3.0)).unwrap().values, [3.0]);
+        again.forget();
+        assert_eq!(open().get(0, || step(4.0)).unwrap().values, [4.0]);
+    }
+}
