@@ -313,6 +313,14 @@ mod tests {
         Ok(requests.into_iter().map(short).collect())
     }
 
+    /// The requests of a trace that is read so many bytes at a time, and the record that ended it.
+    fn in_pieces(form: TraceForm, bytes: &[u8], piece: usize) -> (Vec<TraceRequest>, Option<u64>) {
+        let (mut reader, mut requests) = (TraceReader::new(form, 4096), Vec::new());
+        let pieces = bytes.chunks(piece).try_for_each(|part| reader.read(part, &mut requests));
+        let ended = pieces.and_then(|()| reader.finish(&mut requests));
+        (requests, ended.err().map(|error| error.record))
+    }
+
     fn error(form: TraceForm, text: &str) -> String {
         read(form, text.as_bytes()).unwrap_err()
     }
@@ -489,6 +497,37 @@ mod tests {
                 prop_assert_eq!(reader.finish(&mut requests).unwrap(), offsets.len() as u64);
                 let firsts: Vec<u64> = requests.iter().map(|at| at.first_key).collect();
                 prop_assert_eq!(firsts, whole.iter().map(|at| at.1).collect::<Vec<_>>());
+            }
+        }
+
+        /// As the fuzz target does, from a seed of each form: some bytes are changed or moved.
+        #[test]
+        fn changed_traces_are_the_same_in_one_piece_and_in_many(
+            changes in prop::collection::vec(
+                (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 0..5
+            ),
+            piece in 1_usize..70,
+        ) {
+            let oracle = encode_oracle_general(&[(1, 7), (1, 9), (3, 7), (4, 8)], 4096);
+            let msr = "1,hm,0,Read,0,32768,1\n2,hm,1,Write,4095,2,10\r\n\n9,hm,0,Read,0,1,10";
+            let blkparse = "  8,0 3 1 0.000001829 697 P R [k]\n8,0 3 3 0.1 697 Q W 223488 + 16 [k]\n\
+                            259,10 0 4 1.5 0 Q RA 8 + 8 [a name]\nCPU0 (8,0):\n";
+            let iolog = "fio version 3 iolog\n24 f add\n366 f read 0 4096\n9219 f write 28672 4096\n";
+            let seeds = [
+                (TraceForm::OracleGeneral, &oracle[..]),
+                (TraceForm::OracleSectors, &oracle[..]),
+                (TraceForm::Msr, msr.as_bytes()),
+                (TraceForm::Blkparse, blkparse.as_bytes()),
+                (TraceForm::Iolog, iolog.as_bytes()),
+            ];
+            for (form, seed) in seeds {
+                let mut bytes = seed.to_vec();
+                for (at, from, byte) in &changes {
+                    let copied = bytes[from.index(seed.len())];
+                    bytes[at.index(seed.len())] = if byte % 2 == 0 { *byte } else { copied };
+                }
+                let whole = in_pieces(form, &bytes, usize::MAX);
+                prop_assert_eq!(in_pieces(form, &bytes, piece), whole);
             }
         }
 

@@ -138,6 +138,29 @@ proptest! {
         prop_assert!(Manifest::from_text(&text).is_err());
     }
 
+    /// As the fuzz target does, from a seed: bytes are changed, and the last line is right again.
+    #[test]
+    fn a_changed_manifest_with_a_right_last_line_is_refused_or_written_the_same(
+        entries in vec(entry(), 1..4),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        copied in any::<prop::sample::Index>(),
+    ) {
+        let lines: Vec<Line> = entries.into_iter().map(Line::Put).collect();
+        let whole = manifest(&lines).to_text();
+        let last = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+        let mut text = whole[..last].to_vec();
+        for (at, byte) in changes {
+            // Half of them by a letter that a manifest has.
+            let at = at.index(text.len());
+            let byte = if byte % 2 == 0 { byte } else { text[copied.index(text.len())] };
+            text[at] = byte;
+        }
+        seal(&mut text);
+        if let Ok(read) = Manifest::from_text(&text) {
+            prop_assert_eq!(Manifest::from_text(&read.to_text()), Ok(read));
+        }
+    }
+
     #[test]
     fn any_bytes_are_read_or_refused(text in vec(any::<u8>(), 0..200)) {
         let _ = Line::of(&text);
