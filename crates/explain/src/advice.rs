@@ -4,19 +4,22 @@
 //!    with the distances of the pages that came back.
 //! 2. `memory` says what each amount of memory would have spared of the waits of all blocks, and
 //!    `interval` how sure that is.
-//! 3. `answer` makes sentences of it.
+//! 3. `flash` says what a cache on a stick or an SSD would have spared of the disk time.
+//! 4. `answer` makes sentences of it.
 //!
 //! Pure, as all of this crate. docs/advise.md says what is measured in it and what is concluded.
 
 mod answer;
 mod blocks;
+mod flash;
 mod interval;
 mod memory;
 mod users;
 
 pub use blocks::{Observation, observe};
+pub use flash::{BlockAccess, BlockReads, CacheDevice};
 
-use model::advice::{Advice, SCHEMA};
+use model::advice::{Advice, AdviceState, SCHEMA};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -25,10 +28,14 @@ const GIB: u64 = 1 << 30;
 const USUAL_SIZES: [i64; 4] = [1 << 30, 2 << 30, 4 << 30, 8 << 30];
 
 /// What was asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdviceRequest {
     /// How much more memory, or less; empty: the usual sizes.
     pub more_bytes: Vec<i64>,
+    /// Sizes of a cache on a stick or an SSD; empty: the usual sizes.
+    pub flash_bytes: Vec<u64>,
+    /// The devices that such a cache could be on.
+    pub devices: Vec<CacheDevice>,
 }
 
 /// Judges what was observed, one recording or several of the same machine.
@@ -36,18 +43,24 @@ pub struct AdviceRequest {
 pub fn advise(observations: &[Observation], request: &AdviceRequest) -> Advice {
     let pooled = blocks::pooled(observations);
     let memory = memory::judge(&pooled, request);
+    // Places on disks are those of one recording.
+    let of_flash = if let [only] = observations { only } else { &pooled };
+    let flash = flash::judge(of_flash, &request.devices, &request.flash_bytes);
+    let states = flash.iter().map(|one| one.state).chain([memory.state]);
+    let helps = states.into_iter().any(|state| state == AdviceState::Helps);
     let (processes, groups) = users::first(&pooled, &memory);
     let mut advice = Advice {
         schema: SCHEMA.to_owned(),
         subject: pooled.subject.clone(),
-        state: memory.state,
+        state: if helps { AdviceState::Helps } else { memory.state },
         span_ns: pooled.span_ns(),
         disk_ns: pooled.disk_ns(),
         threads_waited_ns: pooled.waited_ns(),
         blocks: pooled.blocks.len() as u64,
         block_ns: pooled.blocks.iter().map(|block| block.length_ns).max().unwrap_or(0),
         per_day_ns: memory::per_day_ns(&memory, pooled.span_ns()),
-        notes: answer::notes(&pooled),
+        notes: answer::notes(&pooled, &flash),
+        flash,
         processes,
         groups,
         memory,

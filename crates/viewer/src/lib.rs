@@ -8,6 +8,7 @@
 //! [`server`] gives a page to a browser on this machine, and [`live`] what was recorded since. A
 //! page draws exactly the JSON that `--json` prints; nothing here judges or computes a figure.
 
+pub mod advise_page;
 pub mod assets;
 pub mod live;
 mod meanings;
@@ -20,6 +21,7 @@ pub mod survey_page;
 pub mod view;
 pub mod who;
 
+pub use advise_page::advise_page;
 pub use meanings::Meanings;
 pub use page::{PageData, page};
 pub use server::{Server, Site};

@@ -14,7 +14,7 @@ use crate::workspace::{Dependency, Kind, Package};
 
 /// Which members each member may use in its product code.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("explain", &["model"]),
+    ("explain", &["model", "policy"]),
     ("lab", &["explain", "machine", "measure", "memops", "model", "place", "record", "sys"]),
     ("machine", &["model", "sys"]),
     ("measure", &["machine", "memops", "model", "sys", "transfer"]),

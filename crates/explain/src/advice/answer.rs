@@ -6,7 +6,9 @@ use super::blocks::Observation;
 use super::memory::RETURNS_MIN;
 use crate::wording::{count, percent};
 use model::Bytes;
-use model::advice::{Advice, AdviceState, MemoryAdvice, MemoryGain, SparedTime};
+use model::advice::{
+    Advice, AdviceState, FlashAdvice, FlashGain, MemoryAdvice, MemoryGain, SparedTime,
+};
 use model::bytes::three_digits;
 use model::text::long_time;
 
@@ -17,13 +19,18 @@ pub(super) const NO_HITS: &str =
 /// The command that records what is needed.
 const RECORD: &str = "sudo terrace record --for 1h -o hour.trec";
 
+/// Why neither a stick nor an SSD is judged.
+pub(super) const NO_ACCESSES: &str =
+    "record with --accesses: sudo terrace record --accesses --for 1h -o hour.trec";
+
 /// The share of the waits of threads below which the wall time says something else than they do.
 const HIDDEN_SHARE: f64 = 0.5;
 
 /// The answer in one sentence.
 pub(super) fn sentence(advice: &Advice) -> String {
     let memory = &advice.memory;
-    let flash: Vec<&str> = advice.flash.iter().map(|one| one.text.as_str()).collect();
+    let judged = advice.flash.iter().filter(|one| one.state != AdviceState::Unproven);
+    let flash: Vec<&str> = judged.map(|one| one.text.as_str()).collect();
     let state = match memory.state {
         AdviceState::Helps => "",
         AdviceState::Nothing => "none: ",
@@ -60,6 +67,25 @@ pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
     }
     text.push_str(&hidden(gain, &spared));
     text
+}
+
+/// `an 8 GiB stick 71 s (60 to 80)`.
+pub(super) fn of_flash(kind: &str, gain: &FlashGain) -> String {
+    format!("{} of a cache on {} {}", Bytes(gain.bytes), a_device(kind), seconds(&gain.spared))
+}
+
+/// `a stick nothing`.
+pub(super) fn no_flash(kind: &str) -> String {
+    format!("a cache on {} nothing", a_device(kind))
+}
+
+fn a_device(kind: &str) -> &'static str {
+    if kind == "stick" { "a stick" } else { "an SSD" }
+}
+
+/// What is said of few block reads.
+pub(super) fn few_reads(reads: u64, min: u64) -> String {
+    format!("{} block reads seen, at least {} are needed", count(reads), count(min))
 }
 
 /// What the wall time hides: others ran while threads waited.
@@ -158,8 +184,20 @@ pub(super) fn beyond(reach_bytes: u64) -> String {
 }
 
 /// What widens the interval, and what is not priced.
-pub(super) fn notes(seen: &Observation) -> Vec<String> {
+pub(super) fn notes(seen: &Observation, flash: &[FlashAdvice]) -> Vec<String> {
     let mut notes = Vec::new();
+    if let Some(one) = flash.iter().find(|one| one.state == AdviceState::Unproven) {
+        notes.push(format!("a stick or an SSD: unproven: {}", one.text));
+    }
+    let judged = flash.iter().filter(|one| one.state != AdviceState::Unproven);
+    notes.extend(judged.map(|one| format!("{}: {}", a_device(&one.kind), one.times_from)));
+    if let Some(reads) = seen.reads.as_ref().filter(|reads| reads.shift > 0 || reads.lost > 0) {
+        notes.push(format!(
+            "of block requests one region in {} was kept, and {} were lost",
+            1_u64 << reads.shift.min(63),
+            count(reads.lost)
+        ));
+    }
     if seen.lost > 0 {
         notes.push(format!(
             "{} kernel events were lost ({}): the interval is wider by as much",

@@ -5,6 +5,7 @@
 //! is the share that each process read again, of the waits for swap all. A block is five minutes,
 //! or a sixth of a recording that is shorter than six of them.
 
+use super::flash::BlockReads;
 use crate::recording::accounting::{Accounts, account};
 use crate::recording::who::shares;
 use crate::recording::words;
@@ -87,12 +88,21 @@ pub struct Observation {
     pub(super) zram_bytes: u64,
     /// Whether all swap is compressed memory.
     pub(super) swap_is_zram: bool,
+    /// The block reads, if the recording kept them.
+    pub(super) reads: Option<BlockReads>,
     /// Waits for what came back by process and by group, ns.
     pub(super) processes: BTreeMap<String, u64>,
     pub(super) groups: BTreeMap<String, u64>,
 }
 
 impl Observation {
+    /// The same with the block reads of the recording.
+    #[must_use]
+    pub fn with_reads(mut self, reads: BlockReads) -> Self {
+        self.reads = Some(reads);
+        self
+    }
+
     pub(super) fn span_ns(&self) -> u64 {
         self.sum(|block| block.length_ns)
     }
@@ -161,6 +171,7 @@ pub fn observe(recording: &Recording) -> Observation {
         lost: recording.outcome.as_ref().map_or(0, |outcome| outcome.lost_events),
         zswap_bytes: zswap_pages.saturating_mul(page_bytes),
         zram_bytes: view.growth_between("disk.zram", ".read_bytes").unwrap_or(0),
+        reads: None,
         swap_is_zram: !facts.swaps.is_empty() && facts.swaps.iter().all(is_zram),
         blocks,
         processes,
@@ -275,7 +286,7 @@ pub(super) fn pooled(observations: &[Observation]) -> Observation {
     let Some((first, others)) = observations.split_first() else {
         return Observation::default();
     };
-    let mut all = first.clone();
+    let mut all = Observation { reads: None, ..first.clone() };
     for one in others {
         if !all.subject.split("; ").any(|subject| subject == one.subject) {
             all.subject = format!("{}; {}", all.subject, one.subject);

@@ -20,6 +20,9 @@ pub(super) fn first(
     let is_named = |more: i64| Some(more) == memory.named_bytes;
     let named = memory.sizes.iter().find(|gain| is_named(gain.more_bytes));
     let spared_ns = named.and_then(|gain| gain.spared).map_or(0, |spared| spared.ns);
+    if named.is_none() {
+        return (Vec::new(), Vec::new());
+    }
     (ranked(&seen.processes, spared_ns), ranked(&seen.groups, spared_ns))
 }
 

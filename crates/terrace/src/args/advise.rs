@@ -3,6 +3,7 @@
 
 use super::value;
 use clap::Args;
+use model::Bytes;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +20,23 @@ pub struct AdviseArgs {
     /// How much more memory, or less, separated by commas: 2g,-1g (default: 1g,2g,4g,8g)
     #[arg(long, value_name = "SIZES", value_parser = value::signed_size, value_delimiter = ',', allow_hyphen_values = true)]
     pub ram: Vec<i64>,
+
+    /// The size of a cache on a stick or an SSD, separated by commas (default: 4g,8g,16g,32g)
+    #[arg(long, value_name = "SIZES", value_parser = value::size, value_delimiter = ',', allow_hyphen_values = true)]
+    pub flash: Vec<Bytes>,
+
+    /// The stick, as `terrace boost qualify --json` measured it; without it the times of a usual
+    /// stick are assumed
+    #[arg(long, value_name = "QUALIFY.json")]
+    pub with: Option<PathBuf>,
+
+    /// Write the advice also to FILE as one page for a browser; it needs no network
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub page: Option<PathBuf>,
+
+    /// Keep command lines, names and paths in the page, which otherwise has stand-ins for them
+    #[arg(long, requires = "page", help_heading = "Output")]
+    pub no_redact: bool,
 
     /// Print JSON instead of text (docs/json.md describes it)
     #[arg(long, help_heading = "Output")]

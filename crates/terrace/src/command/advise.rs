@@ -1,17 +1,39 @@
-//! `terrace advise`: what more memory would have spared of the waits in recordings, or in the time
-//! that is recorded for it. The crate `explain` judges; this file reads and records.
+//! `terrace advise`: what more memory, a stick or an SSD would have spared of the waits in
+//! recordings, or in the time that is recorded for it. The crate `explain` judges; this file reads
+//! and records.
 
+use super::page as page_file;
 use super::record_options::{self, of_advise};
 use crate::args::When;
 use crate::args::advise::AdviseArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::progress::Progress;
 use crate::output::prose::long_time;
 use crate::output::{OutputTarget, Page, advise as shown, json};
-use explain::advice::{AdviceRequest, Observation, advise as judge, observe};
+use explain::advice::{
+    AdviceRequest, BlockAccess, BlockReads, CacheDevice, Observation, advise as judge, observe,
+};
+use model::recording::Recording;
 use record::capture;
+use record::file::AccessReader;
+use record::redact::redact;
+use record::{AccessBatch, DeviceRequest, RequestKind};
+use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
+
+/// No qualification is longer.
+const LONGEST_QUALIFICATION: u64 = 4 << 20;
+
+/// More reads of one recording are left out: each takes 32 bytes.
+const READS_MAX: usize = 8 << 20;
+
+/// What was seen, and the same without names if a page is to be shared.
+struct Seen {
+    all: Vec<Observation>,
+    redacted: Vec<Observation>,
+}
 
 /// Judges, and delivers the advice.
 ///
@@ -19,29 +41,106 @@ use std::time::Duration;
 /// If a recording cannot be read, or none can be made.
 pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
     let target = OutputTarget::of(args.output.as_deref())?;
+    let html = page_file::target(args.page.as_deref(), !args.no_redact)?;
     let page = Page::of(&target, color);
-    let observations = match args.record {
-        Some(duration) => vec![recorded(duration)?],
-        None => read(args)?,
+    let request = AdviceRequest {
+        more_bytes: args.ram.clone(),
+        flash_bytes: args.flash.iter().map(|bytes| bytes.0).collect(),
+        devices: devices(args.with.as_deref())?,
     };
-    let request = AdviceRequest { more_bytes: args.ram.clone() };
-    let advice = judge(&observations, &request);
+    let is_redacted = html.is_some() && !args.no_redact;
+    let seen = match args.record {
+        Some(duration) => recorded(duration, is_redacted)?,
+        None => read(args, is_redacted)?,
+    };
+    let advice = judge(&seen.all, &request);
+    if let Some(html) = html {
+        let shown = if is_redacted { judge(&seen.redacted, &request) } else { advice.clone() };
+        html.write_data(&viewer::advise_page(json::render(&shown)?))?;
+    }
     let text = if args.json { json::render(&advice)? } else { shown::page(&advice, page) };
     target.write(&text)?;
     Ok(Exit::Done)
 }
 
 /// One at a time: a recording may be a thousand times as large as what is kept of it.
-fn read(args: &AdviseArgs) -> Result<Vec<Observation>> {
-    let mut observations = Vec::new();
+fn read(args: &AdviseArgs, is_redacted: bool) -> Result<Seen> {
+    let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
     for file in &args.files {
-        observations.push(observe(&super::open_recording(file)?));
+        let recording = super::open_recording(file)?;
+        let reads = if file.is_dir() { None } else { block_reads(file)? };
+        seen.add(recording, reads, is_redacted);
     }
-    Ok(observations)
+    Ok(seen)
+}
+
+impl Seen {
+    fn add(&mut self, mut recording: Recording, reads: Option<BlockReads>, is_redacted: bool) {
+        let with_reads = |observed: Observation| match &reads {
+            Some(reads) => observed.with_reads(reads.clone()),
+            None => observed,
+        };
+        self.all.push(with_reads(observe(&recording)));
+        if is_redacted {
+            redact(&mut recording);
+            self.redacted.push(with_reads(observe(&recording)));
+        }
+    }
+}
+
+/// The block reads of a recording; `None` if it kept no accesses.
+fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
+    let mut reads: Option<BlockReads> = None;
+    for batch in AccessReader::open(file)? {
+        let Ok(AccessBatch { shifts, lost, requests, .. }) = batch else {
+            break; // What is whole of a damaged file was read, as of its other chunks.
+        };
+        let all = reads.get_or_insert_with(BlockReads::default);
+        all.lost = all.lost.saturating_add(lost.requests);
+        if shifts.requests > all.shift {
+            all.shift = shifts.requests;
+        }
+        let kept = requests.iter().filter(|one| one.kind == RequestKind::Read);
+        all.reads.extend(kept.filter(|one| one.is_followed(all.shift)).map(access));
+        if all.reads.len() > READS_MAX {
+            all.shift += 1;
+            let shift = all.shift;
+            all.reads.retain(|one| is_followed(one, shift));
+        }
+    }
+    if let Some(all) = &mut reads {
+        let shift = all.shift;
+        all.reads.retain(|one| is_followed(one, shift));
+        all.reads.sort_by_key(|one| one.at_ns);
+    }
+    Ok(reads)
+}
+
+fn access(one: &DeviceRequest) -> BlockAccess {
+    BlockAccess {
+        at_ns: one.at_ns,
+        disk: one.device.0 << 20 | one.device.1,
+        sector: one.sector,
+        sectors: one.sectors,
+        latency_ns: one.latency_ns,
+    }
+}
+
+/// Shares are nested: what an earlier batch kept is thinned to the smallest one.
+fn is_followed(one: &BlockAccess, shift: u8) -> bool {
+    let request = DeviceRequest {
+        at_ns: one.at_ns,
+        latency_ns: one.latency_ns,
+        device: (one.disk >> 20, one.disk & 0xf_ffff),
+        sector: one.sector,
+        sectors: one.sectors,
+        kind: RequestKind::Read,
+    };
+    request.is_followed(shift)
 }
 
 /// Records this machine, in memory.
-fn recorded(duration: Duration) -> Result<Observation> {
+fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
     let for_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let progress = Progress::new();
     progress.step(&format!(
@@ -51,5 +150,41 @@ fn recorded(duration: Duration) -> Result<Observation> {
     let target = record_options::machine();
     let captured = capture::watch(&target, Some(for_ns), &of_advise())?;
     drop(progress);
-    Ok(observe(&captured.recording))
+    let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
+    seen.add(captured.recording, None, is_redacted);
+    Ok(seen)
+}
+
+/// A stick, measured or usual, and a usual SSD.
+fn devices(qualification: Option<&Path>) -> Result<Vec<CacheDevice>> {
+    let stick = match qualification {
+        Some(path) => qualified(path)?,
+        None => CacheDevice::usual_stick(),
+    };
+    Ok(vec![stick, CacheDevice::usual_ssd()])
+}
+
+/// The times of the stick in the JSON of `boost qualify`.
+fn qualified(path: &Path) -> Result<CacheDevice> {
+    super::must_exist(path)?;
+    let refused = |why: &str| Error::usage(format!("{}: {why}", path.display()));
+    let mut text = String::new();
+    let file = sys::file::open_input(path).map_err(|error| refused(&error.to_string()))?;
+    let read = file.take(LONGEST_QUALIFICATION).read_to_string(&mut text);
+    read.map_err(|error| refused(&error.to_string()))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|_| refused("it is not the JSON of boost qualify"))?;
+    let result = value.get("result").unwrap_or(&value);
+    let figure = |path: &str| result.pointer(path).and_then(serde_json::Value::as_f64);
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    let read_ns = figure("/random_read/mean_ns").filter(|ns| positive(*ns));
+    let read_ns = read_ns.ok_or_else(|| refused("it has no time of a random read"))?;
+    let rate = figure("/sequential_read/bytes_per_s/median").filter(|rate| positive(*rate));
+    Ok(CacheDevice {
+        kind: "stick".to_owned(),
+        read_ns,
+        bytes_per_s: rate.unwrap_or(4096e9 / read_ns),
+        times_from: format!("measured by boost qualify: {:.2} ms a random read", read_ns / 1e6),
+        is_assumed: false,
+    })
 }

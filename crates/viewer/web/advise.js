@@ -1,0 +1,221 @@
+// The page of advice: the answer first, then the curve of what more memory would have spared, the
+// sizes in a table, who waited, and what is measured and what is concluded.
+import { drawn, element, jsonOf } from "./dom.js";
+import { figure } from "./format.js";
+import { curveAxis, curveFit, curveTable } from "./curves.js";
+
+/** @typedef {{ns: number, low_ns: number, high_ns: number}} Spared */
+/**
+ * @typedef {{more_bytes: number, spared: Spared | null, kept_bytes: number | null,
+ * unproven?: string}} MemoryGain
+ */
+/** @typedef {{bytes: number, spared: Spared, hits: number, reads: number}} FlashGain */
+
+const advice = jsonOf("advise");
+const adviceMemory = advice.memory;
+const adviceCurve = /** @type {MemoryGain[]} */ (adviceMemory.curve).filter(gain => gain.spared);
+const ADVICE_GRADES = /** @type {Record<string, string>} */ ({
+  helps: "More memory would have helped",
+  nothing: "More memory would have gained nothing",
+  unproven: "This recording does not say",
+});
+
+/** @param {string} text */
+const adviceCapital = text => text.charAt(0).toUpperCase() + text.slice(1);
+/** @param {string} title @param {...(Node | string | null)} children */
+const adviceSection = (title, ...children) =>
+  element("section", {}, element("h2", {}, title), ...children);
+/** @param {Spared | null} spared */
+const adviceInterval = spared =>
+  spared ? `${figure(spared.low_ns, "ns")} to ${figure(spared.high_ns, "ns")}` : "\u2013";
+
+/**
+ * The curve over the size, its interval as a band, the knee as a line.
+ * @param {{at: number, spared: Spared}[]} points @param {number | null} knee
+ * @param {string} axis @param {number} width
+ */
+function adviceDrawing(points, knee, axis, width) {
+  const height = Math.round(Math.min(380, Math.max(250, width * 0.42)));
+  const frame = { left: 62, right: width - 18, top: 30, bottom: height - 46 };
+  const most = Math.max(...points.map(point => point.spared.high_ns), 1);
+  const last = points[points.length - 1].at;
+  const unit = last >= 2 ** 31 ? 2 ** 30 : 2 ** 20;
+  const x = curveAxis(0, last / unit, frame.left, frame.right, "count", false, 54);
+  const y = curveAxis(0, most * 1.08, frame.bottom, frame.top, "ns", false, 26);
+  const at = (/** @type {number} */ bytes) => x.at(bytes / unit);
+  const line = (/** @type {(spared: Spared) => number} */ of) =>
+    points.map(point => `${at(point.at)} ${y.at(of(point.spared))}`);
+  const band = [...line(spared => spared.high_ns), ...line(spared => spared.low_ns).reverse()];
+  const isLeft = knee !== null && at(knee) < (frame.left + frame.right) / 2;
+  return drawn(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": `${advice.answer}. The figures are in the table below.`,
+    },
+    ...y.ticks.flatMap(tick => [
+      drawn("path", { class: "curve-grid", d: `M${frame.left} ${y.at(tick)}H${frame.right}` }),
+      drawn(
+        "text",
+        { x: frame.left - 6, y: y.at(tick) + 4, "text-anchor": "end" },
+        tick ? figure(tick, "ns") : "0",
+      ),
+    ]),
+    ...x.ticks.map(tick =>
+      drawn(
+        "text",
+        { x: x.at(tick), y: frame.bottom + 18, "text-anchor": "middle" },
+        figure(tick * unit, "bytes"),
+      ),
+    ),
+    drawn("text", { x: frame.left, y: 14 }, "time spared"),
+    drawn("text", { x: frame.right, y: height - 6, "text-anchor": "end" }, `${axis} \u2192`),
+    drawn("path", { class: "advice-band", d: `M${band.join("L")}Z` }),
+    drawn("path", { class: "advice-line", d: `M${line(spared => spared.ns).join("L")}` }),
+    ...(knee
+      ? [
+          drawn("path", {
+            class: "curve-claimed",
+            d: `M${at(knee)} ${frame.top}V${frame.bottom}`,
+          }),
+          drawn(
+            "text",
+            {
+              class: "advice-knee",
+              x: at(knee) + (isLeft ? 6 : -6),
+              y: frame.bottom - 8,
+              "text-anchor": isLeft ? "start" : "end",
+            },
+            `above ${figure(knee, "bytes")} nothing more`,
+          ),
+        ]
+      : []),
+  );
+}
+
+/** @param {Parameters<typeof adviceDrawing>[0]} points @param {number | null} knee */
+function adviceFigure(points, knee, /** @type {string} */ axis) {
+  const box = element("div");
+  curveFit(box, width => adviceDrawing(points, knee, axis, width));
+  return element(
+    "figure",
+    {},
+    element(
+      "figcaption",
+      {},
+      `Line: what would have been spared of these ${figure(advice.span_ns, "ns")}. ` +
+        "Band: the 95 % interval.",
+    ),
+    box,
+  );
+}
+
+/** @param {MemoryGain} gain */
+function adviceRow(gain) {
+  const sign = gain.more_bytes < 0 ? "\u2212" : "+";
+  const figures = [
+    figure(gain.spared?.ns, "ns"),
+    adviceInterval(gain.spared),
+    figure(gain.kept_bytes, "bytes"),
+  ].map(text => element("td.number", {}, text));
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, sign + figure(Math.abs(gain.more_bytes), "bytes")),
+    ...figures,
+    element("td", {}, gain.unproven ? `unproven: ${gain.unproven}` : ""),
+  );
+}
+
+/** @param {string} title @param {{label: string, share: number, spared_ns: number}[]} users */
+const adviceUsers = (title, users) =>
+  users.length
+    ? adviceSection(
+        title,
+        curveTable(
+          ["", "share of the waits", "of it spared"],
+          users.map(user =>
+            element(
+              "tr",
+              {},
+              element("th", { scope: "row" }, user.label),
+              element("td.number", {}, figure(user.share, "ratio")),
+              element("td.number", {}, figure(user.spared_ns, "ns")),
+            ),
+          ),
+        ),
+      )
+    : null;
+
+/** What is measured, and what is concluded. */
+function adviceGrounds() {
+  const { file, swap } = adviceMemory;
+  const facts = [
+    ["measured", `${figure(advice.span_ns, "ns")} were recorded.`],
+    ["measured", `In ${figure(advice.disk_ns, "ns")} of it all that could run waited for disks.`],
+    [
+      "measured",
+      `Threads together waited ${figure(advice.threads_waited_ns, "ns")} for reads and swap.`,
+    ],
+    [
+      "measured",
+      `${figure(file.came_back_bytes, "bytes")} of files and ` +
+        `${figure(swap.came_back_bytes, "bytes")} of swap came back after they had left memory.`,
+    ],
+    advice.per_day_ns && [
+      "concluded",
+      `If a whole day were like this: ${figure(advice.per_day_ns, "ns")} a day.`,
+    ],
+    ...advice.notes.map((/** @type {string} */ note) => ["note", `${adviceCapital(note)}.`]),
+  ];
+  return element(
+    "ul.advice-grounds",
+    {},
+    ...facts
+      .filter(Boolean)
+      .map(([grade, text]) => element("li", {}, element("span.badge", {}, grade), ` ${text}`)),
+  );
+}
+
+const adviceTop = element(
+  "header",
+  {},
+  element("h1", {}, "Would more memory have helped?"),
+  element("p.quiet", {}, advice.subject),
+  element(
+    `div.advice-answer.advice-${advice.state}`,
+    {},
+    element("p.quiet", {}, ADVICE_GRADES[advice.state] ?? advice.state),
+    element("p.advice-words", {}, `${adviceCapital(advice.answer)}.`),
+  ),
+);
+document.body.append(
+  element(
+    "main",
+    {},
+    adviceTop,
+    adviceCurve.length > 1
+      ? adviceFigure(
+          adviceCurve.map(gain => ({
+            at: gain.more_bytes,
+            spared: /** @type {Spared} */ (gain.spared),
+          })),
+          adviceMemory.knee_bytes,
+          "more memory",
+        )
+      : null,
+    adviceMemory.sizes.length
+      ? adviceSection(
+          "Each size",
+          curveTable(
+            ["memory", "spares", "95 % interval", "pages kept", ""],
+            adviceMemory.sizes.map(adviceRow),
+          ),
+        )
+      : null,
+    adviceUsers("Who waited for what came back", advice.processes),
+    adviceUsers("By group", advice.groups),
+    adviceSection("What this rests on", adviceGrounds()),
+  ),
+);
