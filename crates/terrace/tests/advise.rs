@@ -117,6 +117,23 @@ fn what_is_too_short_or_has_no_events_is_unproven() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = terrace(&format!("advise {}", file.display())).done();
     assert!(text.contains("Unproven: "), "{text}");
+    let (page, with) = (directory.join("page.html"), directory.join("with.json"));
+    let line = format!("advise {} --page {} --json", file.display(), page.display());
+    let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.contains("default-src 'none'") && drawn.contains("terrace.advise/1"));
+    let why = advice["flash"][0]["text"].as_str().unwrap();
+    assert!(why.contains("terrace record --accesses"), "{advice:#}");
+    let measured = |text: &str| {
+        std::fs::write(&with, text).unwrap();
+        terrace(&format!("advise {} --json --with {}", file.display(), with.display()))
+    };
+    measured("{}").refused(2, "no time of a random read");
+    measured("[").refused(2, "not the JSON of boost qualify");
+    let text = measured(r#"{"result": {"random_read": {"mean_ns": 2000000.0}}}"#).done();
+    let advice: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(advice["flash"][0]["is_assumed"], false, "{advice:#}");
+    assert_eq!(advice["flash"][1]["is_assumed"], true, "{advice:#}");
     let ran = terrace("advise");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     terrace(&format!("advise {} --ram 0", file.display())).refused(2, "at least 1 byte");

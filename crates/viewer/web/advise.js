@@ -128,6 +128,33 @@ function adviceRow(gain) {
   );
 }
 
+/** What a cache on each device would have spared, by its size. */
+function adviceFlash() {
+  const devices = /** @type {{kind: string, times_from: string, sizes: FlashGain[]}[]} */ (
+    advice.flash
+  );
+  const rows = devices.flatMap(device =>
+    device.sizes.map(gain => {
+      const figures = [
+        figure(gain.bytes, "bytes"),
+        figure(gain.spared.ns, "ns"),
+        adviceInterval(gain.spared),
+        figure(gain.hits / (gain.reads || 1), "ratio"),
+      ].map(text => element("td.number", {}, text));
+      const name = device.kind === "stick" ? "stick" : "SSD";
+      return element("tr", {}, element("th", { scope: "row" }, name), ...figures);
+    }),
+  );
+  const heads = ["device", "size", "spares", "95 % interval", "reads that it serves"];
+  return rows.length
+    ? adviceSection(
+        "A cache on a stick or an SSD",
+        curveTable(heads, rows),
+        element("p.quiet", {}, devices.map(device => device.times_from).join("; ")),
+      )
+    : null;
+}
+
 /** @param {string} title @param {{label: string, share: number, spared_ns: number}[]} users */
 const adviceUsers = (title, users) =>
   users.length
@@ -214,6 +241,7 @@ document.body.append(
           ),
         )
       : null,
+    adviceFlash(),
     adviceUsers("Who waited for what came back", advice.processes),
     adviceUsers("By group", advice.groups),
     adviceSection("What this rests on", adviceGrounds()),

@@ -2,8 +2,8 @@
 //!
 //! The block reads of a recording with accesses go through a simulated cache (LRU, which keeps long
 //! runs out). A read of which all blocks hit costs the time of that device instead of the time that
-//! the disk was seen to take. Of the waits for disks in each piece of the recording that share would
-//! have been spared. The judge is time, not the share of hits.
+//! the disk was seen to take. Of the waits for disks in each piece of the recording that share
+//! would have been spared. The judge is time, not the share of hits.
 
 use super::blocks::Observation;
 use super::{GIB, answer, interval};
@@ -148,8 +148,8 @@ fn simulated(seen: &Observation, reads: &BlockReads, bytes: u64) -> Simulated {
     let ends = block_ends(seen);
     let mut sums = vec![HitSums::default(); ends.len()];
     let wanted = bytes / BLOCK_BYTES >> reads.shift.min(31);
-    let slots = u32::try_from(wanted.min(distinct_blocks(reads))).unwrap_or(u32::MAX);
-    let slots = NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN);
+    let blocks = u32::try_from(wanted.min(distinct_blocks(reads))).unwrap_or(u32::MAX);
+    let slots = NonZeroU32::new(blocks).unwrap_or(NonZeroU32::MIN);
     let mut cache = SimulatedCache::with_admission(Lru::new(slots), ShortRuns::new(RUN_BLOCKS));
     for read in &reads.reads {
         let mut is_hit = true;

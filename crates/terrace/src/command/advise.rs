@@ -91,9 +91,10 @@ impl Seen {
 /// The block reads of a recording; `None` if it kept no accesses.
 fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
     let mut reads: Option<BlockReads> = None;
+    // What is whole of a damaged file is read, as of its other chunks.
     for batch in AccessReader::open(file)? {
         let Ok(AccessBatch { shifts, lost, requests, .. }) = batch else {
-            break; // What is whole of a damaged file was read, as of its other chunks.
+            break;
         };
         let all = reads.get_or_insert_with(BlockReads::default);
         all.lost = all.lost.saturating_add(lost.requests);
@@ -177,8 +178,9 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
     let result = value.get("result").unwrap_or(&value);
     let figure = |path: &str| result.pointer(path).and_then(serde_json::Value::as_f64);
     let positive = |value: f64| value.is_finite() && value > 0.0;
-    let read_ns = figure("/random_read/mean_ns").filter(|ns| positive(*ns));
-    let read_ns = read_ns.ok_or_else(|| refused("it has no time of a random read"))?;
+    let read_ns = figure("/random_read/mean_ns")
+        .filter(|ns| positive(*ns))
+        .ok_or_else(|| refused("it has no time of a random read"))?;
     let rate = figure("/sequential_read/bytes_per_s/median").filter(|rate| positive(*rate));
     Ok(CacheDevice {
         kind: "stick".to_owned(),
