@@ -147,7 +147,7 @@ type Simulated = (Vec<HitSums>, u64);
 fn simulated(seen: &Observation, reads: &BlockReads, bytes: u64) -> Simulated {
     let ends = block_ends(seen);
     let mut sums = vec![HitSums::default(); ends.len()];
-    let wanted = bytes / BLOCK_BYTES >> reads.shift.min(31);
+    let wanted = (bytes / BLOCK_BYTES) >> reads.shift.min(31);
     let blocks = u32::try_from(wanted.min(distinct_blocks(reads))).unwrap_or(u32::MAX);
     let slots = NonZeroU32::new(blocks).unwrap_or(NonZeroU32::MIN);
     let mut cache = SimulatedCache::with_admission(Lru::new(slots), ShortRuns::new(RUN_BLOCKS));
