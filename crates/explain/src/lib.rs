@@ -10,6 +10,7 @@ pub mod copying;
 pub mod finding;
 mod numbers;
 pub mod observed;
+pub mod qualification;
 pub mod ramdisk;
 pub mod recording;
 pub mod rules;

@@ -11,6 +11,7 @@ pub mod fill;
 pub mod iolat;
 pub mod latency;
 pub mod order;
+pub mod qualify;
 pub mod random;
 pub mod raw;
 pub mod seqio;

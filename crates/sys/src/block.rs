@@ -3,7 +3,7 @@
 //! The facts need no more than a descriptor open for reading. Settings of the device are in sysfs
 //! and belong to `machine`.
 
-use crate::error::{Result, check, failed};
+use crate::error::{Error, Result, check, failed};
 use rustix::fs::{ioctl_blksszget, major, minor};
 use std::fs::File;
 use std::ops::Range;
@@ -45,6 +45,39 @@ pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
     // SAFETY: this ioctl reads two 64-bit numbers; `range` is live.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
     check("discard", answer).map(drop)
+}
+
+/// Writes `content` over the block at `offset` of the device at `path`, past the page cache, but
+/// only if the block holds exactly `expected` at that moment; whether it was written. The only
+/// write to a device of others in this program: it undoes a change that its own write to a file
+/// made elsewhere on a device that lies about its size.
+///
+/// # Errors
+/// `Denied` where the device may not be opened for writing; `Invalid` for lengths that differ;
+/// `Device` if a request fails.
+pub fn undo_change(path: &Path, offset: u64, expected: &[u8], content: &[u8]) -> Result<bool> {
+    use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+    const OPERATION: &str = "restore a block of";
+    let fail = |source| Error::new(OPERATION, source).at(path);
+    if expected.len() != content.len() || expected == content {
+        return Err(Error::invalid(OPERATION, "nothing that was changed").at(path));
+    }
+    let mut buffer = crate::memory::AlignedBuffer::new(content.len())?;
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
+    let device = options.open(path).map_err(fail)?;
+    if !device.metadata().map_err(fail)?.file_type().is_block_device() {
+        return Err(Error::invalid(OPERATION, "not a block device").at(path));
+    }
+    device.read_exact_at(&mut buffer, offset).map_err(fail)?;
+    if *buffer != *expected {
+        return Ok(false);
+    }
+    buffer.copy_from_slice(content);
+    device.write_all_at(&buffer, offset).map_err(fail)?;
+    device.sync_data().map_err(fail)?;
+    device.read_exact_at(&mut buffer, offset).map_err(fail)?;
+    Ok(*buffer == *content)
 }
 
 /// Whether something on this machine has the block device at `path` for itself: a mount in any

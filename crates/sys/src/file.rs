@@ -102,6 +102,18 @@ pub fn allocate(file: &File, bytes: u64) -> Result<()> {
     retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(failed(OPERATION))
 }
 
+/// Reserves the first `bytes` bytes on the device, without making the file longer. FAT keeps them
+/// until the file is closed.
+///
+/// # Errors
+/// `NoSpace` if it does not fit; `Unsupported` where the file system cannot reserve.
+pub fn reserve(file: &File, bytes: u64) -> Result<()> {
+    const OPERATION: &str = "reserve space";
+    signed(OPERATION, bytes)?;
+    retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes))
+        .map_err(failed(OPERATION))
+}
+
 /// Waits until the file's data, and what is needed to find it, is on the device.
 ///
 /// # Errors

@@ -18,6 +18,7 @@ pub mod device;
 pub mod directory;
 mod error;
 mod failure;
+pub mod fibmap;
 pub mod fiemap;
 pub mod file;
 pub mod file_stat;

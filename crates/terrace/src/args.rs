@@ -4,6 +4,7 @@
 //! refusal of clap into one line of this program.
 
 pub mod advise;
+pub mod boost;
 pub mod choice;
 pub mod classic;
 pub mod compare;
@@ -191,6 +192,13 @@ pub enum Command {
     /// Read files from inside a control group, for `warm restore`
     #[command(hide = true)]
     WarmReader,
+    /// Find out whether a cache on a stick or an SSD would help
+    #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
+    Boost {
+        /// What to do.
+        #[command(subcommand)]
+        action: boost::Boost,
+    },
     /// See why a RAM disk is slow
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Ramdisk {

@@ -5,6 +5,7 @@
 
 mod advise;
 mod attempt;
+mod boost;
 mod classic;
 mod compare;
 mod convert;
@@ -75,6 +76,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Copy(args) => ("copy", copy::copy(args, color)),
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
+        Command::Boost { action } => (action.name(), boost::boost(action, color)),
         Command::Ramdisk { action } => (action.name(), ramdisk::run(action, color)),
         Command::RamdiskProcess => ("ramdisk-process", ramdisk::process()),
         Command::Lab { action } => ("lab", lab::lab(action, color)),

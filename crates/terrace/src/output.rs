@@ -16,6 +16,7 @@ pub mod markdown;
 pub mod progress;
 pub mod proof;
 pub mod prose;
+pub mod qualify;
 pub mod ramdisk;
 pub mod ramdisk_adopt;
 pub mod ramdisk_mount;

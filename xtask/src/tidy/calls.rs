@@ -99,6 +99,7 @@ const SETTING_WRITES: CallRule = CallRule {
         ("crates/measure/src/helper.rs", "fs::write", ITSELF),
         ("crates/measure/src/pressure/group.rs", "fs::write", GROUP),
         ("crates/record/src/capture/group.rs", "fs::write", GROUP),
+        ("crates/sys/src/block.rs", ".write(true)", DAMAGED),
         ("crates/sys/src/directory.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/directory/found.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/file/scratch.rs", ".write(true)", NAMELESS),
@@ -109,6 +110,7 @@ const SETTING_WRITES: CallRule = CallRule {
 };
 
 const ITSELF: &str = "what the kernel kills first, of the process itself";
+const DAMAGED: &str = "what an own write replaced on a disk that lies about its size";
 const HELD: &str = "a file below a held directory, which callers choose";
 const NAMELESS: &str = "a file without a name, through its descriptor or in memory";
 

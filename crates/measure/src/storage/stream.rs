@@ -85,6 +85,17 @@ impl TransferResult {
     }
 }
 
+/// What a read returned, beside what was written there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ComparedRead {
+    /// Bytes that were compared.
+    pub(super) bytes: u64,
+    /// Of them, as they were written.
+    pub(super) held: u64,
+    /// Where the first block that differs begins in the file.
+    pub(super) first_wrong: Option<u64>,
+}
+
 /// Moves ranges of one file.
 #[derive(Debug)]
 pub struct Stream {
@@ -156,20 +167,37 @@ impl Stream {
     /// # Errors
     /// `Implausible` at the first block that differs.
     pub fn verify(&mut self) -> Result<u64> {
-        let mut compared = 0;
+        let compared = self.compare();
+        match compared.first_wrong {
+            None => Ok(compared.bytes),
+            Some(offset) => {
+                let operation = format!("trust the read at byte {offset} of");
+                let reason = "it is not what was written there";
+                Err(Error::new(ErrorKind::Implausible, operation, reason))
+            }
+        }
+    }
+
+    /// As [`Stream::verify`], for each 4 KiB.
+    pub(super) fn compare(&mut self) -> ComparedRead {
+        let mut compared = ComparedRead::default();
         for (slot, &(offset, bytes)) in self.last.iter().enumerate() {
             let buffer = self.engine.buffer_mut(slot);
             let Some(data) = buffer.and_then(|buffer| buffer.get(..bytes)) else {
                 continue;
             };
-            if !fill::holds(data, self.seed, offset) {
-                let operation = format!("trust the read at byte {offset} of");
-                let reason = "it is not what was written there";
-                return Err(Error::new(ErrorKind::Implausible, operation, reason));
+            compared.bytes += bytes as u64;
+            for (index, block) in data.chunks(fill::BLOCK_BYTES).enumerate() {
+                let at = offset + (index * fill::BLOCK_BYTES) as u64;
+                if fill::holds(block, self.seed, at) {
+                    compared.held += block.len() as u64;
+                } else {
+                    let first = compared.first_wrong.get_or_insert(at);
+                    *first = at.min(*first);
+                }
             }
-            compared += bytes as u64;
         }
-        Ok(compared)
+        compared
     }
 
     fn fill_buffers(&mut self) {

@@ -1,0 +1,143 @@
+//! What the path names: a directory with room for a nameless file, or a block device. What is not
+//! behind a disk of this machine is refused here, with the reason.
+
+use crate::storage::failed;
+use crate::storage::target::{StorageTarget, TargetKind};
+use crate::{Error, ErrorKind, Result};
+use machine::Root;
+use machine::block::{self, Disk};
+use machine::mounts::{self, Mount};
+use model::qualification::QualifiedTarget;
+use std::path::{Path, PathBuf};
+use sys::device::FileDevice;
+
+/// Devices that are memory, by what they hang on.
+const MEMORY: [&str; 2] = ["zram", "brd"];
+/// Devices that are reached over a network.
+const NETWORK: [&str; 2] = ["nbd", "iscsi"];
+
+/// The opened target and what is behind it.
+#[derive(Debug)]
+pub(super) struct Candidate<'r> {
+    pub(super) root: &'r Root,
+    pub(super) target: StorageTarget,
+    pub(super) facts: QualifiedTarget,
+    /// The whole disk.
+    pub(super) disk: Option<Disk>,
+    /// The mount of a directory.
+    pub(super) mount: Option<Mount>,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'r> Candidate<'r> {
+    /// Opens `path`; in a directory this makes the nameless file.
+    ///
+    /// # Errors
+    /// As [`super::qualify`].
+    pub(super) fn open(path: &Path, root: &'r Root) -> Result<Self> {
+        let target = StorageTarget::open(path, root)?;
+        let facts = target.facts(root)?;
+        if facts.kind == TargetKind::File {
+            return Err(refused(path, ErrorKind::Usage, "it is a file; name its directory"));
+        }
+        let is_block_device = facts.kind == TargetKind::BlockDevice;
+        let device = target.device();
+        let disk = device.and_then(|(major, minor)| block::of_device(root, major, minor));
+        let mount = path.canonicalize().ok().and_then(|path| {
+            mounts::behind(&mounts::read(root), &path).filter(|_| !is_block_device).cloned()
+        });
+        let system = (!is_block_device).then(|| target.file_system());
+        let is_network = system.is_some_and(|system| system.network)
+            || mount.as_ref().is_some_and(|mount| mount.network);
+        if let Some(reason) = refusal(&target, mount.as_ref(), disk.as_ref(), is_network) {
+            return Err(refused(path, ErrorKind::Impossible, &reason));
+        }
+        let transport = disk.as_ref().and_then(|disk| disk.transport.as_deref());
+        let notes = transport
+            .filter(|transport| NETWORK.contains(transport))
+            .map(|transport| format!("it is reached over a network ({transport})"));
+        let claimed_bytes = disk.as_ref().and_then(|disk| disk.size).map(|size| size.0);
+        let facts = QualifiedTarget {
+            path: path.to_owned(),
+            is_block_device,
+            file_system: mount.as_ref().map(|mount| mount.fs_type.clone()).or(facts.file_system),
+            disk: disk.as_ref().map(|disk| disk.name.clone()),
+            partition: disk.as_ref().and_then(|disk| disk.partition.clone()),
+            model: disk.as_ref().and_then(|disk| disk.model.clone()),
+            claimed_bytes,
+        };
+        let file_system = facts.file_system.clone().filter(|_| !is_block_device);
+        let facts = QualifiedTarget { file_system, ..facts };
+        Ok(Self { root, target, facts, disk, mount, notes: notes.into_iter().collect() })
+    }
+
+    /// Whether it is a block device, which is only read.
+    pub(super) fn is_device(&self) -> bool {
+        self.facts.is_block_device
+    }
+
+    /// The node of the whole disk.
+    pub(super) fn disk_node(&self) -> Option<PathBuf> {
+        self.disk.as_ref().map(|disk| node(&disk.name))
+    }
+
+    /// The whole disk, opened for reading past the page cache.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub(super) fn raw(&self) -> std::result::Result<FileDevice, String> {
+        let path = self.disk_node().ok_or("no disk is known behind it")?;
+        open_raw(&path)
+    }
+
+    /// Another opening of the own file, or of the device, past the page cache.
+    ///
+    /// # Errors
+    /// `Impossible` where the file system has no direct I/O.
+    pub(super) fn direct(&self) -> Result<FileDevice> {
+        let path = self.target.path();
+        FileDevice::new(self.target.direct()?).map_err(|error| failed("open", path, error))
+    }
+}
+
+/// The node of a disk with this kernel name.
+pub(super) fn node(name: &str) -> PathBuf {
+    Path::new("/dev").join(name)
+}
+
+/// Opens a device for reading past the page cache; the error is words.
+pub(super) fn open_raw(path: &Path) -> std::result::Result<FileDevice, String> {
+    let words = |error: sys::Error| match error.kind {
+        sys::ErrorKind::Denied => format!("reading {} needs root", path.display()),
+        _ => model::error_chain(&error),
+    };
+    FileDevice::new(sys::file::open_read(path, true).map_err(words)?).map_err(words)
+}
+
+fn refusal(
+    target: &StorageTarget,
+    mount: Option<&Mount>,
+    disk: Option<&Disk>,
+    is_network: bool,
+) -> Option<String> {
+    let name = mount.map_or("the file system", |mount| mount.fs_type.as_str());
+    if target.in_ram() {
+        return Some(format!("it is {name}, which is memory already"));
+    }
+    if is_network {
+        return Some(format!("it is {name}: its files are on another machine"));
+    }
+    if name == "overlay" {
+        return Some("it is an overlay: name a directory of the file system below it".to_owned());
+    }
+    let Some(disk) = disk else {
+        return Some(format!("it is {name}: no disk is known behind it"));
+    };
+    let transport = disk.transport.as_deref().unwrap_or_default();
+    let is_memory = MEMORY.contains(&transport);
+    is_memory.then(|| format!("{} is memory already ({transport})", disk.name))
+}
+
+fn refused(path: &Path, kind: ErrorKind, reason: &str) -> Error {
+    Error::new(kind, "qualify", reason).at(path)
+}
