@@ -105,7 +105,8 @@ fn the_rate_after_a_burst_is_found() {
     let found = result(qualify(mount.path(), "--for /dev/null --size 40m --budget 7s --json"));
     // Making the file system took a part of it, of which some has come back.
     near(&found["burst"]["bytes"], 18.0 * MIB as f64, 0.5);
-    near(&found["sustained_write"]["median"], 8e6, 0.15);
+    // While the machine is busy the stick has idle time, in which room for a burst comes back.
+    near(&found["sustained_write"]["median"], 8e6, 0.3);
     let burst = number(&found["burst"]["bytes_per_s"]["median"]);
     assert!(burst > 2.0 * number(&found["sustained_write"]["median"]), "{}", found["burst"]);
 }

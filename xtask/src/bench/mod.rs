@@ -160,7 +160,7 @@ const SUITES: &[Suite] = &[
         name: "advise",
         title: "advise",
         what: "what caches and more memory would have kept: policies, predictions, the recorder's cost",
-        peers: &["terrace", "cachesim"],
+        peers: &["terrace", "cachesim", "fio"],
         parts: &names::<{ advise::PARTS.len() }>(advise::PARTS),
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR"), ("trace", "FILE")],

@@ -25,6 +25,7 @@ use candidate::Candidate;
 use machine::Root;
 use model::Bytes;
 use model::bytes::{GIB, MIB};
+use model::link::DeviceLink;
 use model::qualification::{
     CapacityCheck, CapacityOutcome, EraseBlock, Qualification, QualificationVerdict,
 };
@@ -130,6 +131,9 @@ pub fn qualify(
 
 fn empty(candidate: &Candidate<'_>) -> Qualification {
     let claimed = candidate.facts.claimed_bytes;
+    let disk = candidate.facts.disk.as_deref();
+    let link = disk.and_then(|disk| machine::usb::link_of(candidate.root, disk));
+    let unseen = "it is on no USB device and no memory card: its link is not looked at";
     Qualification {
         target: candidate.facts.clone(),
         file_bytes: None,
@@ -141,9 +145,9 @@ fn empty(candidate: &Candidate<'_>) -> Qualification {
         burst: None,
         sustained_write: None,
         capacity: CapacityCheck::not_tried(claimed, "nothing was read back"),
-        link: None,
-        link_unseen: None,
-        erase_block: EraseBlock::default(),
+        link_unseen: link.is_none().then(|| unseen.to_owned()),
+        erase_block: reported_erase_block(link.as_ref()),
+        link: link.map(|link| link.to_stick_link()),
         disk: None,
         disk_unseen: None,
         verdict: QualificationVerdict::default(),
@@ -152,6 +156,20 @@ fn empty(candidate: &Candidate<'_>) -> Qualification {
         failure: None,
         is_cut_short: false,
     }
+}
+
+/// What a memory card says about the unit by which it is best erased.
+fn reported_erase_block(link: Option<&DeviceLink>) -> EraseBlock {
+    let bytes = match link {
+        Some(DeviceLink::Mmc(card)) => card.preferred_erase_bytes,
+        _ => None,
+    };
+    EraseBlock { bytes, source: bytes.map(|_| "reported".to_owned()), unseen: None }
+}
+
+/// The erase block by read times; what the device reported stays where these say nothing.
+fn seen_erase_block(reported: &EraseBlock, found: EraseBlock) -> EraseBlock {
+    if found.bytes.is_none() && reported.bytes.is_some() { reported.clone() } else { found }
 }
 
 /// The part that only reads, of a block device.
@@ -173,7 +191,8 @@ fn device(
     result.random_read = Some(requests::read(candidate, bytes, &part)?);
     begin("reading across erase blocks");
     let part = plan.share(ERASE_PERCENT);
-    result.erase_block = erase::find(candidate, None, &part);
+    let found = erase::find(candidate, None, &part);
+    result.erase_block = seen_erase_block(&result.erase_block, found);
     Ok(())
 }
 
@@ -236,7 +255,8 @@ fn requests(
     // Before the random writes, which may move the file on the disk.
     begin("reading across erase blocks");
     let part = plan.share(ERASE_PERCENT);
-    result.erase_block = erase::find(candidate, Some(bytes), &part);
+    let found = erase::find(candidate, Some(bytes), &part);
+    result.erase_block = seen_erase_block(&result.erase_block, found);
     begin("writing at random");
     let part = plan.share(RANDOM_WRITE_PERCENT);
     let write = requests::write(candidate, bytes, &part)?;

@@ -48,7 +48,7 @@ impl Report for QualifyResult {
         out.notes(
             result.disk.as_ref().map(|disk| format!("{}: {}", disk.path.display(), disk.why)),
         );
-        out.notes(result.link_unseen.iter().chain(&result.notes));
+        out.notes(&result.notes);
         out.notes(
             result
                 .is_cut_short
@@ -178,8 +178,8 @@ fn link(link: &StickLink) -> String {
     if let Some(percent) = link.life_used_percent {
         text.push_str(&format!(", {percent} % of its life used"));
     }
-    let advice = link.advice.as_ref().map_or_else(String::new, |advice| format!(" {advice}."));
-    format!("{text}.{advice}")
+    let advice = link.advice.as_ref().map_or_else(String::new, |advice| format!(": {advice}"));
+    format!("{text}{advice}.")
 }
 
 fn erase_block(block: &EraseBlock) -> String {

@@ -7,9 +7,9 @@
 //! - `memory`: what more memory would keep, from a recording of a guest, against larger guests.
 //! - `cost`: the recorder while 20,000 pages a second come and go.
 //! - `flash`: a simulated LRU cache on a stick, against bcache in a guest.
+//! - `qualify`: `boost qualify` against fio, and its verdicts on sticks that are drawn.
 //!
-//! The example `simulate` of the crate `policy`, built in release mode, runs the first three and
-//! the last.
+//! The example `simulate` of the crate `policy`, in release mode, runs the first three and `flash`.
 
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ mod flash;
 mod guest;
 mod memory;
 mod misses;
+mod qualify;
 
 use super::peer::Peer;
 use super::record::{Series, Target};
@@ -35,6 +36,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("memory", memory::measure),
     ("cost", cost::measure),
     ("flash", flash::measure),
+    ("qualify", qualify::measure),
 ];
 
 /// Blocks, requests, and slots of the caches: a tenth of the blocks.

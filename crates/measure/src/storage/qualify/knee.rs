@@ -37,6 +37,15 @@ pub(super) fn find(series: &[TransferRate]) -> Option<usize> {
     is_clear.then_some(best)
 }
 
+/// The stretches whose rate lasts: what follows the knee, but for the stretch in which it is.
+pub(super) fn lasting(series: &[TransferRate], knee: Option<usize>) -> &[TransferRate] {
+    let from = knee.map_or(0, |knee| {
+        let is_long = series.len() > knee + LEAST_AFTER;
+        if is_long { knee + 1 } else { knee }
+    });
+    series.get(from..).unwrap_or_default()
+}
+
 /// Bytes over time of all stretches; `None` without time.
 pub(super) fn rate(series: &[TransferRate]) -> Option<f64> {
     let ns: u64 = series.iter().map(|at| at.wall_ns).sum();
@@ -91,6 +100,8 @@ mod tests {
         rates.extend([6.0, 7.0, 6.5, 0.9, 7.0, 6.0, 6.8].map(|rate| rate * MIB));
         let all = series(&rates);
         assert_eq!(find(&all), Some(16));
+        assert_eq!(lasting(&all, Some(16)).len(), 6, "without the stretch with the knee in it");
+        assert_eq!((lasting(&all, Some(20)).len(), lasting(&all, None).len()), (3, 23));
         let slow = estimate(&all[16..]).unwrap();
         assert!(slow.median > 5.0 * MIB && slow.median < 7.0 * MIB, "{slow:?}");
         assert!(slow.low <= Some(slow.median) && slow.high >= Some(slow.median));

@@ -97,7 +97,7 @@ impl<'c, 'r> OwnFile<'c, 'r> {
             let bytes = figures.series[cut].from_bytes;
             Some(WriteBurst { bytes, bytes_per_s: knee::estimate(&figures.series[..cut])? })
         });
-        let sustained = knee::estimate(&figures.series[cut.unwrap_or(0)..]);
+        let sustained = knee::estimate(knee::lasting(&figures.series, cut));
         Ok(Written { bytes: self.written, figures, burst, sustained })
     }
 

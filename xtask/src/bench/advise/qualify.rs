@@ -1,0 +1,201 @@
+//! `terrace boost qualify` against fio on one modelled stick, in turn, and its verdict on twenty
+//! sticks that are drawn by a seed: sound and quicker than the disk, sound and slower, fakes, and
+//! such whose rate falls after a burst.
+//!
+//! The stick and the disk are servers of this program, so nothing else may run beside it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Beyond, FileSystem, Mount, Random, SlowDisk, TempDir, TrueSize};
+
+use crate::bench::Session;
+use crate::bench::peer::{Peer, Version};
+use crate::bench::record::{Series, Target};
+use crate::bench::report::malformed;
+use crate::error::Error;
+
+const MIB: u64 = 1 << 20;
+const STICK: &str = "usb";
+const STICK_BYTES: u64 = 256 * MIB;
+/// What the rates of both may differ by.
+const WITHIN: f64 = 0.05;
+const STICKS: u64 = 20;
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// The rates that are compared: their field, and the job of fio.
+const JOBS: [(&str, &str, &[&str]); 4] = [
+    ("random_read", "read", &["--rw=randread", "--bs=4k", "--runtime=5", "--time_based"]),
+    ("random_write", "write", &["--rw=randwrite", "--bs=512k", "--runtime=5", "--time_based"]),
+    ("sequential_read", "read", &["--rw=read", "--bs=1m", "--iodepth=4", "--ioengine=io_uring"]),
+    ("sequential_write", "write", &["--rw=write", "--bs=1m", "--end_fsync=1"]),
+];
+
+/// Measures, then judges.
+///
+/// # Errors
+/// When a program fails.
+pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
+    let stick = match SlowDisk::modelled(STICK, STICK_BYTES) {
+        Ok(stick) => stick,
+        Err(need) => {
+            session.record.note(format!("qualify: needs {need}"));
+            return Ok(());
+        }
+    };
+    let mount = stick.as_ext4().map_err(Error::Failed)?;
+    let disk = SlowDisk::hdd(64 * MIB).map_err(Error::Failed)?;
+    let fio = Peer::find(&session.request, "fio", Version::Option("--version"))?;
+    session.record.program(fio.clone());
+    let mut rates = vec![(Vec::new(), Vec::new()); JOBS.len()];
+    let mut sustained = Vec::new();
+    for turn in 0..session.request.alternations {
+        eprintln!("qualify: {} of {}", turn + 1, session.request.alternations);
+        let found = qualify(session, mount.path(), disk.path(), "--size=64m --budget=40s")?;
+        let field = |name: &str| found[name]["bytes_per_s"]["median"].as_f64();
+        for ((name, direction, words), (ours, theirs)) in JOBS.iter().zip(&mut rates) {
+            let missing = || malformed(format!("{name} was not measured"));
+            ours.push(field(name).ok_or_else(missing)?);
+            theirs.push(fio_rate(session, &fio, mount.path(), direction, words)?);
+        }
+        let lasting = found["sustained_write"]["median"].as_f64();
+        sustained.push(lasting.unwrap_or(f64::NAN) / MODEL_WRITE);
+    }
+    for ((name, ..), (ours, theirs)) in JOBS.iter().zip(&rates) {
+        let pair = (Series::new("terrace", ours), Series::new("fio", theirs));
+        let what = format!("qualify: {name}");
+        session.record.add_against(&what, "B/s", pair, Some(Target::Within(WITHIN)))?;
+    }
+    let series = Series::new("terrace", &sustained);
+    let what = "qualify: the rate of writing that lasts, over that of the model";
+    session.record.add_alone(what, "", series, Some(Target::Within(WITHIN)))?;
+    drop(mount);
+    verdicts(session, &disk)
+}
+
+/// A request of 1 MiB of the model: 1 ms, and its bytes at 7 MB/s. The kernel may divide it.
+const MODEL_WRITE: f64 = MIB as f64 / (0.001 + MIB as f64 / 7e6);
+
+/// One run; its result.
+fn qualify(session: &mut Session, path: &Path, disk: &Path, words: &str) -> Result<Value, Error> {
+    session.record.command(format!("terrace boost qualify STICK --for DISK {words} --json"));
+    let (path, disk) = (path.to_string_lossy(), disk.to_string_lossy());
+    let mut all = vec!["boost", "qualify", &*path, "--for", &*disk, "--json"];
+    all.extend(words.split(' '));
+    let printed = session.terrace.run(&all, LIMIT)?.stdout;
+    let value: Value =
+        serde_json::from_str(&printed).map_err(|error| malformed(error.to_string()))?;
+    Ok(value["result"].clone())
+}
+
+/// The rate of one job on a file of its own.
+fn fio_rate(
+    session: &mut Session,
+    fio: &Peer,
+    path: &Path,
+    direction: &str,
+    words: &[&str],
+) -> Result<f64, Error> {
+    let file = path.join("fio");
+    let name = format!("--filename={}", file.display());
+    let mut all = vec!["--name=job", "--direct=1", "--size=64m", "--refill_buffers"];
+    all.extend(["--output-format=json", "--fallocate=native"]);
+    all.extend(words);
+    session.record.command(fio.command_line(&all));
+    all.push(&name);
+    let printed = fio.run(&all, LIMIT)?.stdout;
+    let _ = std::fs::remove_file(&file);
+    let begin = printed.find('{').unwrap_or(0);
+    let value: Value =
+        serde_json::from_str(&printed[begin..]).map_err(|error| malformed(error.to_string()))?;
+    let rate = value["jobs"][0][direction]["bw_bytes"].as_f64();
+    rate.ok_or_else(|| malformed("fio printed no rate".to_owned()))
+}
+
+/// How many verdicts on sticks that are drawn are right.
+fn verdicts(session: &mut Session, disk: &SlowDisk) -> Result<(), Error> {
+    let mut random = Random(22);
+    let mut right = 0.0;
+    for number in 0..STICKS {
+        eprintln!("qualify: stick {} of {STICKS}", number + 1);
+        let (expected, found) = judge(session, disk, number % 4, &mut random)?;
+        if found == expected {
+            right += 1.0;
+        } else {
+            session.record.note(format!("stick {number}: {found}, not {expected}"));
+        }
+    }
+    let series = Series::new("terrace", &[right]);
+    let target = Some(Target::AtLeast(STICKS as f64));
+    session.record.add_alone("qualify: verdicts that are right, of 20", "", series, target)
+}
+
+/// What is right for one stick, and what was said of it.
+fn judge(
+    session: &mut Session,
+    disk: &SlowDisk,
+    kind: u64,
+    random: &mut Random,
+) -> Result<(String, String), Error> {
+    // A rate of 1 MB/s needs its time for an interval.
+    let words = if kind == 3 { "--size=32m --budget=30s" } else { "--size=32m --budget=10s" };
+    let read_ms = 0.3 + random.below(8) as f64 / 10.0;
+    let write_bps = (10 + random.below(30)) * 1_000_000;
+    let timing = match kind {
+        // Slower than any disk: 20 ms and more for a read.
+        1 => format!("usb,read_ms={},write_bps={write_bps}", 20.0 + read_ms * 10.0),
+        3 => {
+            let burst = 8 + random.below(8);
+            format!("usb,read_ms={read_ms},write_bps=1000000,burst_bytes={burst}M,burst_bps=4e7")
+        }
+        _ => format!("usb,read_ms={read_ms},write_bps={write_bps}"),
+    };
+    if kind == 2 {
+        let beyond = if random.below(2) == 0 { Beyond::Wraps } else { Beyond::Dropped };
+        let size = TrueSize { bytes: 64 * MIB, beyond };
+        let made = SlowDisk::fake("usb,write_bps=1e9,write_ms=0", 1024 * MIB, size);
+        let fake = made.map_err(Error::Failed)?;
+        let directory = TempDir::new();
+        let mount = fill(&fake, &directory)?;
+        let found = qualify(session, mount.path(), disk.path(), words)?;
+        let outcome = found["capacity"]["outcome"].as_str().unwrap_or_default();
+        return Ok(("no refused".to_owned(), format!("{} {outcome}", answer(&found))));
+    }
+    let stick = SlowDisk::modelled(&timing, STICK_BYTES).map_err(Error::Failed)?;
+    let mount = stick.as_ext4().map_err(Error::Failed)?;
+    let found = qualify(session, mount.path(), disk.path(), words)?;
+    let expected = if kind == 0 { "yes" } else { "no" };
+    Ok((expected.to_owned(), answer(&found)))
+}
+
+fn answer(found: &Value) -> String {
+    found["verdict"]["answer"].as_str().unwrap_or_default().to_owned()
+}
+
+/// ext4 without a journal, whose next file begins far behind what the fake has.
+fn fill<'d>(fake: &'d SlowDisk, directory: &TempDir) -> Result<Mount<'d>, Error> {
+    let failed = |what: &str| Error::Failed(format!("qualify: {what}"));
+    let disk = File::options().write(true).open(fake.path());
+    disk.and_then(|disk| disk.write_all_at(&vec![7; 64 << 20], 0))
+        .map_err(|error| failed(&error.to_string()))?;
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-b", "4096", "-O", "^has_journal,^resize_inode,sparse_super2"])
+        .args(["-E", "num_backup_sb=0,nodiscard"])
+        .arg(fake.path())
+        .status();
+    if !made.is_ok_and(|status| status.success()) {
+        return Err(failed("mkfs.ext4 failed"));
+    }
+    let mount = Mount::existing(FileSystem::Ext4, fake.path(), directory.path().join("mount"))
+        .map_err(Error::Failed)?;
+    let reserved = mount.path().join("reserved");
+    let made = Command::new("fallocate").args(["-l", "600m"]).arg(reserved).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return Err(failed("fallocate failed"));
+    }
+    Ok(mount)
+}
