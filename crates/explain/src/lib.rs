@@ -12,6 +12,7 @@ mod numbers;
 pub mod observed;
 pub mod qualification;
 pub mod ramdisk;
+pub mod receipt;
 pub mod recording;
 pub mod rules;
 pub mod transfer;

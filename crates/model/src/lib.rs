@@ -6,6 +6,7 @@
 
 pub mod advice;
 pub mod bytes;
+pub mod cache_receipt;
 pub mod chase;
 pub mod compared;
 pub mod comparison;

@@ -21,6 +21,7 @@ pub mod ramdisk;
 pub mod ramdisk_adopt;
 pub mod ramdisk_mount;
 pub mod ramdisk_store;
+pub mod receipt;
 pub mod report;
 pub mod style;
 pub mod survey;

@@ -12,6 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Subcommand)]
 pub enum Boost {
     Qualify(QualifyArgs),
+    Receipt(ReceiptArgs),
 }
 
 impl Boost {
@@ -19,6 +20,7 @@ impl Boost {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Qualify(_) => "boost qualify",
+            Self::Receipt(_) => "boost receipt",
         }
     }
 }
@@ -55,4 +57,20 @@ pub struct QualifyArgs {
     /// The form of the result.
     #[command(flatten)]
     pub form: FormArgs,
+}
+
+/// Say what the caches of this machine have spared, by their own counters
+///
+/// bcache, dm-cache (also LVM's, as root by `dmsetup`) and ZFS' L2ARC: hits and misses, what is
+/// dirty, what was written to the device, and the seconds that the hits spared. Reads counters and
+/// changes nothing.
+#[derive(Clone, Debug, Args)]
+pub struct ReceiptArgs {
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
 }

@@ -2,6 +2,8 @@
 //!
 //! It attaches nothing and changes nothing.
 
+mod receipt;
+
 use super::deliver::Delivery;
 use crate::args::When;
 use crate::args::boost::{Boost, QualifyArgs};
@@ -18,6 +20,7 @@ use measure::storage::qualify::{QualifyPlan, qualify};
 pub fn boost(action: &Boost, color: When) -> Result<Exit> {
     match action {
         Boost::Qualify(args) => measured(args, color),
+        Boost::Receipt(args) => receipt::receipt(args, color),
     }
 }
 
