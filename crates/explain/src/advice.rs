@@ -38,6 +38,12 @@ pub struct AdviceRequest {
     pub devices: Vec<CacheDevice>,
 }
 
+/// Why recordings cannot be judged together: they are of two machines, or of the same time.
+#[must_use]
+pub fn clash(observations: &[Observation]) -> Option<String> {
+    blocks::clash(observations)
+}
+
 /// Judges what was observed, one recording or several of the same machine.
 #[must_use]
 pub fn advise(observations: &[Observation], request: &AdviceRequest) -> Advice {

@@ -17,7 +17,7 @@ mod awaited;
 mod contradictions;
 mod copy_course;
 mod coverage;
-mod doubts;
+pub(crate) mod doubts;
 mod limited;
 pub mod moments;
 pub mod rules;

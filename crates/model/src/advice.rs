@@ -1,6 +1,7 @@
 //! What more memory, a stick or an SSD would have spared: the answer of `terrace advise`, and its
 //! JSON (`terrace.advise/1`). docs/advise.md says what is measured in it and what is concluded.
 
+use crate::bytes::three_digits;
 use serde::{Deserialize, Serialize};
 
 /// The name of the JSON form.
@@ -19,7 +20,8 @@ pub enum AdviceState {
     Unproven,
 }
 
-/// A time that would have been spared, with its 95 % interval.
+/// A time that would have been spared, with the range that it is in. Its ends come from different
+/// ways of counting; each is 95 % sure of what pieces of the recording differ by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SparedTime {
     /// The estimate.
@@ -28,6 +30,26 @@ pub struct SparedTime {
     pub low_ns: u64,
     /// The upper end.
     pub high_ns: u64,
+}
+
+impl SparedTime {
+    /// The unit that suits it, in ns and in words; both ends are shown in it too.
+    #[must_use]
+    pub fn unit(&self) -> (f64, &'static str) {
+        match self.ns.max(self.high_ns) {
+            ns if ns >= 7_200_000_000_000 => (3.6e12, "h"),
+            ns if ns >= 600_000_000_000 => (60e9, "min"),
+            _ => (1e9, "s"),
+        }
+    }
+
+    /// A number of that unit: three digits that count, and no more than one after the point below
+    /// 10.
+    #[must_use]
+    pub fn in_unit(&self, ns: u64) -> String {
+        let value = ns as f64 / self.unit().0;
+        three_digits(if value < 10.0 { (value * 10.0).round() / 10.0 } else { value })
+    }
 }
 
 /// Pages of one kind that left memory and came back.
@@ -147,11 +169,12 @@ pub struct Advice {
     pub state: AdviceState,
     /// How long was watched: what the seconds are of.
     pub span_ns: u64,
-    /// Of that, the time in which all that could run waited for disks: the most that can be spared.
+    /// Of that, the time in which nothing could run until a disk answered: the most that can be
+    /// spared.
     pub disk_ns: u64,
     /// The waits for reads and for pages of swap, added up over threads.
     pub threads_waited_ns: u64,
-    /// Pieces of the recording that the interval was drawn from, and the length of one.
+    /// Pieces of the recording that were drawn anew for the range, and the length of one.
     pub blocks: u64,
     /// The length of one of these pieces.
     pub block_ns: u64,
@@ -165,6 +188,6 @@ pub struct Advice {
     pub processes: Vec<AdviceUser>,
     /// The first control groups.
     pub groups: Vec<AdviceUser>,
-    /// What widens the interval, and what is not priced.
+    /// What widens the range, what is not priced, and why to trust it less.
     pub notes: Vec<String>,
 }

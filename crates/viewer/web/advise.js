@@ -19,15 +19,38 @@ const ADVICE_GRADES = /** @type {Record<string, string>} */ ({
   nothing: "More memory would have gained nothing",
   unproven: "This recording does not say",
 });
+const adviceGrade =
+  advice.state === "helps" && adviceMemory.state !== "helps"
+    ? "A cache on another device would have helped"
+    : (ADVICE_GRADES[adviceMemory.state] ?? adviceMemory.state);
 
-/** @param {string} text */
-const adviceCapital = text => text.charAt(0).toUpperCase() + text.slice(1);
+/**
+ * With a capital and a full stop, unless it ends in a command.
+ * @param {string} text
+ */
+const adviceSentence = text =>
+  text.charAt(0).toUpperCase() + text.slice(1) + (/: sudo [^:]*$/.test(text) ? "" : ".");
 /** @param {string} title @param {...(Node | string | null)} children */
 const adviceSection = (title, ...children) =>
   element("section", {}, element("h2", {}, title), ...children);
+/**
+ * In the unit of the estimate, as the answer has it.
+ * @param {Spared} spared @param {...number} all
+ */
+function adviceTime(spared, ...all) {
+  const most = Math.max(spared.ns, spared.high_ns);
+  const [scale, unit] = most >= 7.2e12 ? [3.6e12, "h"] : most >= 6e11 ? [6e10, "min"] : [1e9, "s"];
+  const number = (/** @type {number} */ ns) => {
+    const value = ns / scale;
+    return value < 99.95 ? String(Number(value.toFixed(1))) : value.toFixed(0);
+  };
+  return `${all.map(number).join(" to ")} ${unit}`;
+}
+/** @param {Spared | null} spared */
+const adviceSpared = spared => (spared ? adviceTime(spared, spared.ns) : "\u2013");
 /** @param {Spared | null} spared */
 const adviceInterval = spared =>
-  spared ? `${figure(spared.low_ns, "ns")} to ${figure(spared.high_ns, "ns")}` : "\u2013";
+  spared ? adviceTime(spared, spared.low_ns, spared.high_ns) : "\u2013";
 
 /**
  * The curve over the size, its interval as a band, the knee as a line.
@@ -87,7 +110,7 @@ function adviceDrawing(points, knee, axis, width) {
               y: frame.bottom - 8,
               "text-anchor": isLeft ? "start" : "end",
             },
-            `above ${figure(knee, "bytes")} nothing more`,
+            `above ${figure(knee, "bytes")} hardly more`,
           ),
         ]
       : []),
@@ -105,7 +128,7 @@ function adviceFigure(points, knee, /** @type {string} */ axis) {
       "figcaption",
       {},
       `Line: what would have been spared of these ${figure(advice.span_ns, "ns")}. ` +
-        "Band: the 95 % interval.",
+        "Band: the range.",
     ),
     box,
   );
@@ -115,7 +138,7 @@ function adviceFigure(points, knee, /** @type {string} */ axis) {
 function adviceRow(gain) {
   const sign = gain.more_bytes < 0 ? "\u2212" : "+";
   const figures = [
-    figure(gain.spared?.ns, "ns"),
+    adviceSpared(gain.spared),
     adviceInterval(gain.spared),
     figure(gain.kept_bytes, "bytes"),
   ].map(text => element("td.number", {}, text));
@@ -137,7 +160,7 @@ function adviceFlash() {
     device.sizes.map(gain => {
       const figures = [
         figure(gain.bytes, "bytes"),
-        figure(gain.spared.ns, "ns"),
+        adviceSpared(gain.spared),
         adviceInterval(gain.spared),
         figure(gain.hits / (gain.reads || 1), "ratio"),
       ].map(text => element("td.number", {}, text));
@@ -145,7 +168,7 @@ function adviceFlash() {
       return element("tr", {}, element("th", { scope: "row" }, name), ...figures);
     }),
   );
-  const heads = ["device", "size", "spares", "95 % interval", "reads that it serves"];
+  const heads = ["device", "size", "spares", "range", "reads that it serves"];
   return rows.length
     ? adviceSection(
         "A cache on a stick or an SSD",
@@ -161,7 +184,7 @@ const adviceUsers = (title, users) =>
     ? adviceSection(
         title,
         curveTable(
-          ["", "share of the waits", "of it spared"],
+          ["", "share of the waits", "would be spared"],
           users.map(user =>
             element(
               "tr",
@@ -180,21 +203,25 @@ function adviceGrounds() {
   const { file, swap } = adviceMemory;
   const facts = [
     ["measured", `${figure(advice.span_ns, "ns")} were recorded.`],
-    ["measured", `In ${figure(advice.disk_ns, "ns")} of it all that could run waited for disks.`],
+    [
+      "measured",
+      `For ${figure(advice.disk_ns, "ns")} of it nothing could run until a disk answered.`,
+    ],
     [
       "measured",
       `Threads together waited ${figure(advice.threads_waited_ns, "ns")} for reads and swap.`,
     ],
     [
       "measured",
-      `${figure(file.came_back_bytes, "bytes")} of files and ` +
-        `${figure(swap.came_back_bytes, "bytes")} of swap came back after they had left memory.`,
+      `About ${figure(file.came_back_bytes, "bytes")} of files and ` +
+        `${figure(swap.came_back_bytes, "bytes")} of swap came back after they had left memory ` +
+        "(from one page in 16).",
     ],
     advice.per_day_ns && [
       "concluded",
       `If a whole day were like this: ${figure(advice.per_day_ns, "ns")} a day.`,
     ],
-    ...advice.notes.map((/** @type {string} */ note) => ["note", `${adviceCapital(note)}.`]),
+    ...advice.notes.map((/** @type {string} */ note) => ["note", adviceSentence(note)]),
   ];
   return element(
     "ul.advice-grounds",
@@ -213,8 +240,8 @@ const adviceTop = element(
   element(
     `div.advice-answer.advice-${advice.state}`,
     {},
-    element("p.quiet", {}, ADVICE_GRADES[advice.state] ?? advice.state),
-    element("p.advice-words", {}, `${adviceCapital(advice.answer)}.`),
+    element("p.quiet", {}, adviceGrade),
+    element("p.advice-words", {}, adviceSentence(advice.answer)),
   ),
 );
 document.body.append(
@@ -236,7 +263,7 @@ document.body.append(
       ? adviceSection(
           "Each size",
           curveTable(
-            ["memory", "spares", "95 % interval", "pages kept", ""],
+            ["memory", "spares", "range", "would have stayed", ""],
             adviceMemory.sizes.map(adviceRow),
           ),
         )

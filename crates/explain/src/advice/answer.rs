@@ -2,7 +2,8 @@
 //! that they are of; `none` and `unproven` say why.
 
 use super::MIB;
-use super::blocks::Observation;
+use super::blocks::{KindReturns, Observation};
+use super::flash::CacheDevice;
 use super::memory::RETURNS_MIN;
 use crate::wording::{count, percent};
 use model::Bytes;
@@ -26,24 +27,44 @@ pub(super) const NO_ACCESSES: &str =
 /// The share of the waits of threads below which the wall time says something else than they do.
 const HIDDEN_SHARE: f64 = 0.5;
 
-/// The answer in one sentence.
+/// Why the seconds of a size are not known.
+pub(super) const FEW_PIECES: &str =
+    "fewer than four pieces of time were recorded: how sure the seconds are is not known";
+
+/// Why no accesses of several recordings are judged.
+pub(super) const ONE_ALONE: &str =
+    "the accesses of one recording are judged, and several were given: give one of them alone";
+
+/// The answer in one sentence; what helps comes first.
 pub(super) fn sentence(advice: &Advice) -> String {
+    let flash = flash_texts(&advice.flash);
     let memory = &advice.memory;
-    let judged = advice.flash.iter().filter(|one| one.state != AdviceState::Unproven);
-    let flash: Vec<&str> = judged.map(|one| one.text.as_str()).collect();
     let state = match memory.state {
         AdviceState::Helps => "",
         AdviceState::Nothing => "none: ",
         AdviceState::Unproven => "unproven: ",
     };
-    let mut text = format!("{state}{}", memory.text);
-    for one in flash.iter().filter(|text| !text.is_empty()) {
-        text.push_str(&format!("; {one}"));
+    let of_memory = format!("{state}{}", memory.text);
+    let is_flash_alone = advice.state == AdviceState::Helps && memory.state != AdviceState::Helps;
+    if is_flash_alone {
+        return [flash, vec![format!("more memory: {of_memory}")]].concat().join("; ");
     }
-    text
+    [vec![of_memory], flash].concat().join("; ")
 }
 
-/// `4 GiB more would have spared 212 s (190 to 240) of this hour; above 6 GiB nothing more`.
+/// What is said of the devices that were judged.
+fn flash_texts(flash: &[FlashAdvice]) -> Vec<String> {
+    let of_state = |state| flash.iter().filter(move |one| one.state == state);
+    let mut texts: Vec<String> = of_state(AdviceState::Helps).map(|one| one.text.clone()).collect();
+    let useless: Vec<&str> =
+        of_state(AdviceState::Nothing).map(|one| a_device(&one.kind)).collect();
+    if !useless.is_empty() {
+        texts.push(no_flash(&useless.join(" or ")));
+    }
+    texts
+}
+
+/// `4 GiB more would have spared 212 s (190 to 240) of this hour; above 6 GiB hardly more`.
 pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
     let is_named = |gain: &&MemoryGain| Some(gain.more_bytes) == advice.named_bytes;
     let Some(gain) = advice.sizes.iter().find(is_named) else {
@@ -63,23 +84,30 @@ pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
     }
     let mut text = format!("{size} more would have spared {amount} of {of}");
     if let Some(knee) = advice.knee_bytes.filter(|knee| *knee > 0) {
-        text.push_str(&format!("; above {} nothing more", Bytes(rounded(knee))));
+        text.push_str(&format!("; above {} hardly more", Bytes(rounded(knee))));
     }
     text.push_str(&hidden(gain, &spared));
     text
 }
 
-/// `an 8 GiB stick 71 s (60 to 80)`.
-pub(super) fn of_flash(kind: &str, gain: &FlashGain) -> String {
-    format!("{} of a cache on {} {}", Bytes(gain.bytes), a_device(kind), seconds(&gain.spared))
+/// `8 GiB of a cache on a stick would have spared 71 s (60 to 80), if it takes 0.9 ms (assumed)`.
+pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain) -> String {
+    let (size, kind) = (Bytes(gain.bytes), a_device(&device.kind));
+    let mut text =
+        format!("{size} of a cache on {kind} would have spared {}", seconds(&gain.spared));
+    if device.is_assumed {
+        let time = three_digits(device.read_ns / 1e6);
+        text.push_str(&format!(", if it takes {time} ms for 4 KiB (assumed)"));
+    }
+    text
 }
 
-/// `a stick nothing`.
-pub(super) fn no_flash(kind: &str) -> String {
-    format!("a cache on {} nothing", a_device(kind))
+/// `a cache on a stick or an SSD would have spared nothing`.
+pub(super) fn no_flash(device: &str) -> String {
+    format!("a cache on {device} would have spared nothing")
 }
 
-fn a_device(kind: &str) -> &'static str {
+pub(super) fn a_device(kind: &str) -> &'static str {
     if kind == "stick" { "a stick" } else { "an SSD" }
 }
 
@@ -88,32 +116,23 @@ pub(super) fn few_reads(reads: u64, min: u64) -> String {
     format!("{} block reads seen, at least {} are needed", count(reads), count(min))
 }
 
-/// What the wall time hides: others ran while threads waited.
+/// What the wall time hides: others ran while threads waited, or several waited at once.
 fn hidden(gain: &MemoryGain, spared: &SparedTime) -> String {
     let threads = gain.threads_ns.unwrap_or(0);
     if (spared.ns as f64) >= threads as f64 * HIDDEN_SHARE || threads < 1_000_000_000 {
         return String::new();
     }
     format!(
-        " (threads together would have waited {} less; meanwhile others ran)",
+        " (threads together would have waited {} less: several waited at once, or others ran)",
         long_time(threads as f64)
     )
 }
 
 /// `212 s (190 to 240)`: both ends in the unit of the estimate.
 pub(super) fn seconds(spared: &SparedTime) -> String {
-    let (unit_ns, unit) = match spared.ns.max(spared.high_ns) {
-        ns if ns >= 7_200_000_000_000 => (3.6e12, "h"),
-        ns if ns >= 600_000_000_000 => (60e9, "min"),
-        _ => (1e9, "s"),
-    };
-    let show = |ns: u64| short(ns as f64 / unit_ns);
-    format!("{} {unit} ({} to {})", show(spared.ns), show(spared.low_ns), show(spared.high_ns))
-}
-
-/// Three digits that count, and no more than two after the point.
-fn short(value: f64) -> String {
-    if value < 10.0 { three_digits((value * 10.0).round() / 10.0) } else { three_digits(value) }
+    let show = |ns| spared.in_unit(ns);
+    let [ns, low, high] = [spared.ns, spared.low_ns, spared.high_ns].map(show);
+    format!("{ns} {} ({low} to {high})", spared.unit().1)
 }
 
 /// `this hour`, `these 60 s`.
@@ -157,7 +176,7 @@ pub(super) fn idle(seen: &Observation) -> String {
 /// What is said if hardly anything waited for a disk.
 pub(super) fn no_wait(seen: &Observation) -> String {
     let waited = long_time(seen.waited_ns() as f64);
-    format!("the disk cost you {waited} of {}", span(seen.span_ns()))
+    format!("threads waited {waited} of {} for reads and swap", span(seen.span_ns()))
 }
 
 /// What is said if what was read had not left memory before.
@@ -185,12 +204,10 @@ pub(super) fn beyond(reach_bytes: u64) -> String {
 
 /// What widens the interval, and what is not priced.
 pub(super) fn notes(seen: &Observation, flash: &[FlashAdvice]) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(one) = flash.iter().find(|one| one.state == AdviceState::Unproven) {
-        notes.push(format!("a stick or an SSD: unproven: {}", one.text));
+    let mut notes = of_devices(flash);
+    if let Some(why) = seen.reads.as_ref().and_then(|reads| reads.damage.as_ref()) {
+        notes.push(format!("the accesses of the recording end early: {why}"));
     }
-    let judged = flash.iter().filter(|one| one.state != AdviceState::Unproven);
-    notes.extend(judged.map(|one| format!("{}: {}", a_device(&one.kind), one.times_from)));
     if let Some(reads) = seen.reads.as_ref().filter(|reads| reads.shift > 0 || reads.lost > 0) {
         notes.push(format!(
             "of block requests one region in {} was kept, and {} were lost",
@@ -205,19 +222,72 @@ pub(super) fn notes(seen: &Observation, flash: &[FlashAdvice]) -> Vec<String> {
             percent(seen.lost_share())
         ));
     }
+    notes.extend(compressed(seen));
+    notes.extend(unknown(seen));
+    for doubt in &seen.doubts {
+        if !notes.contains(doubt) {
+            notes.push(doubt.clone());
+        }
+    }
+    notes
+}
+
+/// What is not known of a stick or an SSD, and where its times come from.
+fn of_devices(flash: &[FlashAdvice]) -> Vec<String> {
+    let unproven = flash.iter().filter(|one| one.state == AdviceState::Unproven);
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in unproven {
+        let device = a_device(&one.kind);
+        match reasons.iter_mut().find(|(why, _)| *why == one.text) {
+            Some((_, devices)) => devices.push(device),
+            None => reasons.push((one.text.clone(), vec![device])),
+        }
+    }
+    let reasons = reasons.into_iter();
+    let mut notes: Vec<String> = reasons
+        .map(|(why, devices)| format!("{}: unproven: {why}", devices.join(" or ")))
+        .collect();
+    let judged = flash.iter().filter(|one| !one.sizes.is_empty());
+    notes.extend(judged.map(|one| format!("{}: {}", a_device(&one.kind), one.times_from)));
+    notes
+}
+
+/// What came back from compressed memory.
+fn compressed(seen: &Observation) -> Vec<String> {
+    let mut notes = Vec::new();
     if seen.zram_bytes > 0 || seen.zswap_bytes > 0 {
         let bytes = Bytes(seen.zram_bytes.saturating_add(seen.zswap_bytes));
         notes
             .push(format!("{bytes} came back from compressed memory: counted, not priced as disk"));
     }
-    let returned = seen.sum(|block| block.returns.iter().map(|kind| kind.seen_bytes).sum());
-    let counted = seen.sum(|block| block.returns.iter().map(|kind| kind.all_bytes()).sum());
+    let is_mixed = seen.zram_bytes > 0 && seen.blocks.iter().any(|block| block.is_priced(1));
+    if is_mixed {
+        let text = "swap was on zram and on disks: the waits for zram are among those for disks";
+        notes.push(text.to_owned());
+    }
+    notes
+}
+
+/// What came back from a distance that is not known.
+fn unknown(seen: &Observation) -> Vec<String> {
+    let mut notes = Vec::new();
+    let [returned, counted, unknown] =
+        [KindReturns::seen, KindReturns::all_bytes, KindReturns::unknown_bytes]
+            .map(|of| seen.sum_of_kinds(of));
     if returned > 0 && counted > returned.saturating_add(returned / 4) {
         notes.push(format!(
             "the kernel counts {} that came back, {} were seen to leave: what had left before the \
-             recording is not known and counts as not spared",
+             recording, or was forgotten, counts as not spared, and in the upper end as spared",
             Bytes(counted),
             Bytes(returned)
+        ));
+    }
+    let too_far = unknown.saturating_sub(counted.saturating_sub(returned));
+    if too_far > 0 {
+        notes.push(format!(
+            "{} came back from further than the distances reach: not spared, and in the upper end \
+             spared",
+            Bytes(too_far)
         ));
     }
     notes

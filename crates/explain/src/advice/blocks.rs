@@ -7,6 +7,7 @@
 
 use super::flash::BlockReads;
 use crate::recording::accounting::{Accounts, account};
+use crate::recording::doubts;
 use crate::recording::who::shares;
 use crate::recording::words;
 use crate::recording::{View, Window, is_in_kernel};
@@ -48,31 +49,57 @@ pub(super) struct KindReturns {
 }
 
 impl KindReturns {
+    /// What was seen to leave and come back.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen_bytes
+    }
+
     /// All that came back.
     pub(super) fn all_bytes(&self) -> u64 {
         self.seen_bytes.max(self.counted_bytes.unwrap_or(0))
+    }
+
+    /// What came back from a distance that is not known: too far, or not seen to leave.
+    pub(super) fn unknown_bytes(&self) -> u64 {
+        let too_far = self.distances[0].get(&u64::MAX).copied().unwrap_or(0).min(self.seen_bytes);
+        too_far.saturating_add(self.all_bytes().saturating_sub(self.seen_bytes))
     }
 }
 
 /// A piece of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeBlock {
-    /// Its length.
+    /// Its length, without the time in which no recorder ran.
     pub(super) length_ns: u64,
+    /// That time, in it and since the piece before.
+    pub(super) gap_ns: u64,
     /// Block I/O of the wall bar.
     pub(super) disk_ns: u64,
     /// Waits for reads and for pages of swap, added up over threads.
     pub(super) waited_ns: u64,
     /// What ran, added up over threads; of a machine over its processors.
     pub(super) ran_ns: u64,
+    /// Whether all swap is compressed memory.
+    pub(super) swap_is_zram: bool,
     /// What came back, by [`KINDS`].
     pub(super) returns: [KindReturns; 2],
+}
+
+impl TimeBlock {
+    /// Whether waits for what came back of this kind are waits for a disk.
+    pub(super) fn is_priced(&self, kind: usize) -> bool {
+        kind == 0 || !self.swap_is_zram
+    }
 }
 
 /// What one recording, or several, say about memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     pub(super) subject: String,
+    /// Where and when it was recorded, if it says so: of one recording.
+    pub(super) host: Option<String>,
+    pub(super) started_unix_ns: u64,
+    pub(super) wall_ns: u64,
     pub(super) blocks: Vec<TimeBlock>,
     /// Whether it has series of returns.
     pub(super) has_returns: bool,
@@ -86,8 +113,10 @@ pub struct Observation {
     /// Bytes that came back from compressed memory.
     pub(super) zswap_bytes: u64,
     pub(super) zram_bytes: u64,
-    /// Whether all swap is compressed memory.
-    pub(super) swap_is_zram: bool,
+    /// Why its figures deserve less trust.
+    pub(super) doubts: Vec<String>,
+    /// Whether several recordings are in it, with accesses, which one alone is judged by.
+    pub(super) has_others_reads: bool,
     /// The block reads, if the recording kept them.
     pub(super) reads: Option<BlockReads>,
     /// Waits for what came back by process and by group, ns.
@@ -123,9 +152,14 @@ impl Observation {
         self.blocks.iter().map(of).fold(0, u64::saturating_add)
     }
 
+    /// Of both kinds of pages in all blocks.
+    pub(super) fn sum_of_kinds(&self, of: fn(&KindReturns) -> u64) -> u64 {
+        self.sum(|block| total(block.returns.iter().map(of)))
+    }
+
     /// All that was seen to come back, in pages.
     pub(super) fn returned_pages(&self) -> u64 {
-        let bytes = self.sum(|block| block.returns.iter().map(|kind| kind.seen_bytes).sum());
+        let bytes = self.sum_of_kinds(|kind| kind.seen_bytes);
         bytes / self.page_bytes.max(1)
     }
 
@@ -144,39 +178,55 @@ pub fn observe(recording: &Recording) -> Observation {
     let view = View::new(recording, Window::default());
     let facts = &recording.facts;
     let page_bytes = if facts.page_bytes > 0 { facts.page_bytes } else { 4096 };
+    let (processes, groups) = waits(&view);
+    let lost = recording.outcome.as_ref().map(|outcome| outcome.lost_events);
+    let zswap_pages = view.growth("vmstat.zswpin").unwrap_or(0);
+    Observation {
+        subject: words::subject(recording),
+        host: facts.machine.as_ref().and_then(|machine| machine.host.clone()),
+        started_unix_ns: facts.started_unix_ns,
+        wall_ns: view.wall_ns(),
+        has_returns: view.sum("trace.returns.file.came_back_bytes").is_some(),
+        in_kernel: is_in_kernel(&view),
+        root: facts.root,
+        page_bytes,
+        events: view.sum("trace.events").unwrap_or(0),
+        lost: lost.or_else(|| view.sum("trace.lost")).unwrap_or(0),
+        doubts: doubts::besides_losses(&view),
+        zswap_bytes: zswap_pages.saturating_mul(page_bytes),
+        zram_bytes: view.growth_between("disk.zram", ".read_bytes").unwrap_or(0),
+        has_others_reads: false,
+        reads: None,
+        blocks: blocks(&view, page_bytes),
+        processes,
+        groups,
+    }
+}
+
+/// The pieces of a recording.
+fn blocks(view: &View, page_bytes: u64) -> Vec<TimeBlock> {
     let wall_ns = view.wall_ns();
     let count = (wall_ns / BLOCK_NS).clamp(BLOCKS_MIN, BLOCKS_MAX);
-    let mut from_ns = view.from_ns();
+    let (mut from_ns, mut gap_ns) = (view.from_ns(), 0_u64);
     let mut blocks = Vec::new();
     for number in 1..=count {
         let end = u128::from(wall_ns) * u128::from(number) / u128::from(count);
         let to_ns = view.from_ns() + u64::try_from(end).unwrap_or(wall_ns);
         let part = view.during(Interval { from_ns, to_ns });
         // A window moves to its samples: the next one begins where this one ended.
-        if part.to_ns() > from_ns {
-            blocks.push(block(&part, page_bytes));
-            from_ns = part.to_ns();
+        if part.to_ns() <= from_ns {
+            continue;
+        }
+        from_ns = part.to_ns();
+        let missing_ns = doubts::missing_ns(&part).min(part.wall_ns());
+        gap_ns = gap_ns.saturating_add(missing_ns);
+        if missing_ns < part.wall_ns() {
+            let length_ns = part.wall_ns() - missing_ns;
+            blocks.push(TimeBlock { length_ns, gap_ns, ..block(&part, page_bytes) });
+            gap_ns = 0;
         }
     }
-    let (processes, groups) = waits(&view);
-    let is_zram = |area: &String| area.starts_with("zram");
-    let zswap_pages = view.growth("vmstat.zswpin").unwrap_or(0);
-    Observation {
-        subject: words::subject(recording),
-        has_returns: view.series("trace.returns.file.came_back_bytes").is_some(),
-        in_kernel: is_in_kernel(&view),
-        root: facts.root,
-        page_bytes,
-        events: view.sum("trace.events").unwrap_or(0),
-        lost: recording.outcome.as_ref().map_or(0, |outcome| outcome.lost_events),
-        zswap_bytes: zswap_pages.saturating_mul(page_bytes),
-        zram_bytes: view.growth_between("disk.zram", ".read_bytes").unwrap_or(0),
-        reads: None,
-        swap_is_zram: !facts.swaps.is_empty() && facts.swaps.iter().all(is_zram),
-        blocks,
-        processes,
-        groups,
-    }
+    blocks
 }
 
 fn block(view: &View, page_bytes: u64) -> TimeBlock {
@@ -186,13 +236,20 @@ fn block(view: &View, page_bytes: u64) -> TimeBlock {
     let mut returns = KINDS.map(|kind| returned(view, kind, page_bytes));
     let read_bytes = view.growth("tree.read_bytes").unwrap_or(0).max(returns[0].all_bytes());
     let of_bytes = part_of(read_ns, returns[0].all_bytes(), read_bytes);
-    let by_process = shares::refault_wait_ns(view.process_sums());
+    let sums = view.process_sums();
+    // A process also waits for writes and for swap: of the reads it has the share that it has of
+    // all such waits.
+    let among_reads = |ns| part_of(ns, read_ns, shares::block_wait_ns(sums));
+    let by_process = shares::refault_wait_ns(sums).map(among_reads);
     let is_machine = view.facts().subject == Subject::Machine;
     let by_process = by_process.filter(|ns| is_machine && *ns > 0);
     returns[0].waited_ns = by_process.map_or(of_bytes, |ns| ns.min(read_ns));
     returns[1].waited_ns = swap_ns;
+    let swaps = &view.facts().swaps;
     TimeBlock {
         length_ns: view.wall_ns(),
+        gap_ns: 0,
+        swap_is_zram: !swaps.is_empty() && swaps.iter().all(|area| area.starts_with("zram")),
         disk_ns: accounts.wall(TimeSlice::BlockIo),
         waited_ns: read_ns.saturating_add(swap_ns),
         ran_ns: ran_ns(&accounts),
@@ -281,12 +338,35 @@ pub(super) fn part_of(ns: u64, part: u64, whole: u64) -> u64 {
     u64::try_from(value).unwrap_or(ns)
 }
 
+/// A sum that stays at the largest number: a file may say anything.
+pub(super) fn total(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
+}
+
+/// Why recordings cannot be judged together: two machines, or twice the same time.
+pub(super) fn clash(observations: &[Observation]) -> Option<String> {
+    let hosts: Vec<&String> = observations.iter().filter_map(|one| one.host.as_ref()).collect();
+    if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
+        return Some(format!("recordings of two machines, {} and {other}", hosts[0]));
+    }
+    let known = observations.iter().filter(|one| one.started_unix_ns > 0);
+    let mut times: Vec<(u64, u64)> = known.map(|one| (one.started_unix_ns, one.wall_ns)).collect();
+    times.sort_unstable();
+    let overlap = |pair: &[(u64, u64)]| match pair {
+        [(start, wall), (next, _)] => start == next || start.saturating_add(*wall) > *next,
+        _ => false,
+    };
+    let text = "two recordings are of the same time: its seconds would count twice";
+    times.windows(2).any(overlap).then(|| text.to_owned())
+}
+
 /// Several recordings as one.
 pub(super) fn pooled(observations: &[Observation]) -> Observation {
     let Some((first, others)) = observations.split_first() else {
         return Observation::default();
     };
     let mut all = Observation { reads: None, ..first.clone() };
+    all.has_others_reads = observations.iter().any(|one| one.reads.is_some());
     for one in others {
         if !all.subject.split("; ").any(|subject| subject == one.subject) {
             all.subject = format!("{}; {}", all.subject, one.subject);
@@ -299,7 +379,7 @@ pub(super) fn pooled(observations: &[Observation]) -> Observation {
         all.lost = all.lost.saturating_add(one.lost);
         all.zswap_bytes = all.zswap_bytes.saturating_add(one.zswap_bytes);
         all.zram_bytes = all.zram_bytes.saturating_add(one.zram_bytes);
-        all.swap_is_zram &= one.swap_is_zram;
+        all.doubts.extend_from_slice(&one.doubts);
         for (sums, more) in [(&mut all.processes, &one.processes), (&mut all.groups, &one.groups)] {
             for (label, ns) in more {
                 let sum = sums.entry(label.clone()).or_insert(0);

@@ -6,12 +6,12 @@
 //! would have been spared. The judge is time, not the share of hits.
 
 use super::blocks::Observation;
-use super::{GIB, answer, interval};
+use super::{GIB, answer, interval, memory};
 use model::advice::{AdviceState, FlashAdvice, FlashGain, SparedTime};
 use policy::admission::ShortRuns;
 use policy::eviction::Lru;
 use policy::simulate::SimulatedCache;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 /// Blocks of a cache.
@@ -20,14 +20,18 @@ const BLOCK_BYTES: u64 = 4096;
 /// Sectors of a block.
 const BLOCK_SECTORS: u64 = BLOCK_BYTES / 512;
 
+/// Blocks of a disk have smaller numbers than two to the power of this: 64 PiB.
+const DISK_SHIFT: u32 = 44;
+
 /// Longer runs stay on the disk: 256 KiB. Picked: a disk reads so much in less than a seek.
 const RUN_BLOCKS: u64 = 64;
 
+/// No cache is simulated with more blocks: 64 GiB, a slot takes tens of bytes. A larger one gains
+/// at least as much.
+const SLOTS_MAX: u64 = 1 << 24;
+
 /// Fewer reads say nothing. Picked, as of pages that came back.
 const READS_MIN: u64 = 1_000;
-
-/// Less of the span is nothing worth a device. Picked, as of memory.
-const LEAST_SHARE: f64 = 0.01;
 
 /// Sizes that are judged if none is named.
 const USUAL_SIZES: [u64; 4] = [4 * GIB, 8 * GIB, 16 * GIB, 32 * GIB];
@@ -59,6 +63,8 @@ pub struct BlockReads {
     pub shift: u8,
     /// Requests that were lost.
     pub lost: u64,
+    /// Why they end before the recording does.
+    pub damage: Option<String>,
 }
 
 /// A device that a cache could be on.
@@ -116,17 +122,23 @@ pub(super) fn judge(
     sizes: &[u64],
 ) -> Vec<FlashAdvice> {
     let sizes = if sizes.is_empty() { &USUAL_SIZES[..] } else { sizes };
+    let why = if seen.has_others_reads { answer::ONE_ALONE } else { answer::NO_ACCESSES };
     let Some(reads) = &seen.reads else {
-        return devices
-            .iter()
-            .map(|device| unproven(device, answer::NO_ACCESSES.to_owned()))
-            .collect();
+        return devices.iter().map(|device| unproven(device, why.to_owned())).collect();
     };
     if (reads.reads.len() as u64) < READS_MIN {
         let text = answer::few_reads(reads.reads.len() as u64, READS_MIN);
         return devices.iter().map(|device| unproven(device, text.clone())).collect();
     }
-    let sums: Vec<_> = sizes.iter().map(|bytes| (*bytes, simulated(seen, reads, *bytes))).collect();
+    let disks = disk_numbers(reads);
+    let blocks = reads.reads.iter().filter(|read| is_short(read)).map(|read| keys(read, &disks));
+    let most = blocks.map(|keys| keys.count() as u64).fold(0, u64::saturating_add).min(SLOTS_MAX);
+    let of_size = |bytes: &u64| {
+        let wanted = (*bytes / BLOCK_BYTES) >> reads.shift.min(31);
+        let slots = u32::try_from(wanted.min(most)).unwrap_or(u32::MAX);
+        (*bytes, simulated(seen, reads, &disks, NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN)))
+    };
+    let sums: Vec<_> = sizes.iter().map(of_size).collect();
     devices.iter().map(|device| of_device(seen, reads, device, &sums)).collect()
 }
 
@@ -144,16 +156,18 @@ fn unproven(device: &CacheDevice, text: String) -> FlashAdvice {
 /// The hits of each piece, and how many blocks were written to the cache.
 type Simulated = (Vec<HitSums>, u64);
 
-fn simulated(seen: &Observation, reads: &BlockReads, bytes: u64) -> Simulated {
+fn simulated(
+    seen: &Observation,
+    reads: &BlockReads,
+    disks: &Disks,
+    slots: NonZeroU32,
+) -> Simulated {
     let ends = block_ends(seen);
     let mut sums = vec![HitSums::default(); ends.len()];
-    let wanted = (bytes / BLOCK_BYTES) >> reads.shift.min(31);
-    let blocks = u32::try_from(wanted.min(distinct_blocks(reads))).unwrap_or(u32::MAX);
-    let slots = NonZeroU32::new(blocks).unwrap_or(NonZeroU32::MIN);
     let mut cache = SimulatedCache::with_admission(Lru::new(slots), ShortRuns::new(RUN_BLOCKS));
-    for read in &reads.reads {
+    for read in reads.reads.iter().filter(|read| is_short(read)) {
         let mut is_hit = true;
-        for key in keys(read) {
+        for key in keys(read, disks) {
             is_hit &= cache.request(key);
         }
         let piece = ends.partition_point(|end| *end <= read.at_ns);
@@ -166,22 +180,31 @@ fn simulated(seen: &Observation, reads: &BlockReads, bytes: u64) -> Simulated {
     (sums, cache.counts().admitted)
 }
 
-/// Blocks of a request: the disk is above the number of the block.
-fn keys(read: &BlockAccess) -> impl Iterator<Item = u64> + use<> {
-    let first = read.sector / BLOCK_SECTORS;
-    let last = read.sector.saturating_add(u64::from(read.sectors.max(1)) - 1) / BLOCK_SECTORS;
-    let disk = u64::from(read.disk) << 44;
-    (first..=last).map(move |block| disk ^ block)
+/// A request that is a long run of its own goes past the cache.
+fn is_short(read: &BlockAccess) -> bool {
+    u64::from(read.sectors) <= RUN_BLOCKS * BLOCK_SECTORS
 }
 
-fn distinct_blocks(reads: &BlockReads) -> u64 {
-    reads.reads.iter().flat_map(keys).collect::<BTreeSet<u64>>().len() as u64
+/// A small number for each disk.
+type Disks = BTreeMap<u32, u64>;
+
+fn disk_numbers(reads: &BlockReads) -> Disks {
+    let disks: BTreeSet<u32> = reads.reads.iter().map(|read| read.disk).collect();
+    disks.into_iter().zip(0..).collect()
+}
+
+/// Blocks of a request: the number of the disk is above that of the block.
+fn keys(read: &BlockAccess, disks: &Disks) -> impl Iterator<Item = u64> + use<> {
+    let first = read.sector / BLOCK_SECTORS;
+    let last = read.sector.saturating_add(u64::from(read.sectors.max(1)) - 1) / BLOCK_SECTORS;
+    let disk = disks.get(&read.disk).copied().unwrap_or(0) << DISK_SHIFT;
+    (first..=last).map(move |block| disk ^ block)
 }
 
 fn block_ends(seen: &Observation) -> Vec<u64> {
     let mut end = 0_u64;
     let ends = seen.blocks.iter().map(|block| {
-        end = end.saturating_add(block.length_ns);
+        end = end.saturating_add(block.gap_ns).saturating_add(block.length_ns);
         end
     });
     ends.collect()
@@ -206,14 +229,16 @@ fn of_device(
     let most = advice.sizes.iter().map(|gain| gain.spared.ns).max().unwrap_or(0);
     let is_enough = |gain: &&FlashGain| gain.spared.ns as f64 >= most as f64 * NAMED_SHARE;
     let named = advice.sizes.iter().filter(is_enough).min_by_key(|gain| gain.bytes);
-    let is_much = |gain: &FlashGain| {
-        gain.spared.high_ns as f64 >= seen.span_ns() as f64 * LEAST_SHARE && most > 0
+    let state = |gain: &FlashGain| match memory::state_of(&gain.spared, seen.span_ns()) {
+        _ if most == 0 => AdviceState::Nothing,
+        state => state,
     };
-    (advice.state, advice.named_bytes, advice.text) = match named {
-        Some(gain) if is_much(gain) => {
-            (AdviceState::Helps, Some(gain.bytes), answer::of_flash(&device.kind, gain))
+    (advice.state, advice.named_bytes, advice.text) = match named.map(|gain| (state(gain), gain)) {
+        None | Some((AdviceState::Nothing, _)) => {
+            let text = answer::no_flash(answer::a_device(&device.kind));
+            (AdviceState::Nothing, None, text)
         }
-        _ => (AdviceState::Nothing, None, answer::no_flash(&device.kind)),
+        Some((state, gain)) => (state, Some(gain.bytes), answer::of_flash(device, gain)),
     };
     advice
 }

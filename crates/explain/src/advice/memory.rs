@@ -4,9 +4,10 @@
 //! much that is was counted in two ways, and the truth was seen between them: what left after it
 //! and is still out (the estimate, which was always a little too good), and all that left, as the
 //! kernel's own counter has it (the lower end). Seconds are the waits for what came back, by the
-//! share that would have stayed; in no block more than the wall bar's block I/O.
+//! share that would have stayed. Of each block's wall bar, the same share of block I/O is spared.
+//! The upper end takes as kept what came back from a distance that is not known.
 
-use super::blocks::{Distances, KindReturns, Observation, TimeBlock, part_of};
+use super::blocks::{Distances, KindReturns, Observation, TimeBlock, part_of, total};
 use super::{AdviceRequest, GIB, USUAL_SIZES, answer, interval};
 use model::advice::{AdviceState, MemoryAdvice, MemoryGain, ReturnedBytes, SparedTime};
 use std::collections::BTreeSet;
@@ -40,6 +41,10 @@ const NAMED_SHARE: f64 = 0.9;
 /// Points of the curve: a drawing shows no more.
 const POINTS_MAX: usize = 64;
 
+/// If the distances of more of what came back are not known, neither is where more memory ends to
+/// help. Picked.
+const UNKNOWN_SHARE: f64 = 0.1;
+
 const DAY_NS: f64 = 86_400e9;
 
 /// Judges all sizes.
@@ -57,17 +62,34 @@ pub(super) fn judge(seen: &Observation, request: &AdviceRequest) -> MemoryAdvice
         .into_iter()
         .filter_map(|bytes| Some(of_size(seen, i64::try_from(bytes).ok()?, reach_bytes)))
         .collect();
-    advice.knee_bytes = first_with(&advice.curve, KNEE_SHARE).and_then(|more| more.try_into().ok());
+    let knee =
+        first_with(&advice.curve, KNEE_SHARE).filter(|_| unknown_share(seen) <= UNKNOWN_SHARE);
+    advice.knee_bytes = knee.and_then(|more| more.try_into().ok());
     advice.named_bytes = first_with(&advice.sizes, NAMED_SHARE);
     let named = advice.sizes.iter().find(|gain| Some(gain.more_bytes) == advice.named_bytes);
-    let high_ns = named.and_then(|gain| gain.spared).map(|spared| spared.high_ns);
-    advice.state = match high_ns {
-        None => AdviceState::Unproven,
-        Some(ns) if (ns as f64) < seen.span_ns() as f64 * LEAST_SHARE => AdviceState::Nothing,
-        Some(_) => AdviceState::Helps,
-    };
+    let spared = named.and_then(|gain| gain.spared);
+    advice.state = spared.map_or(AdviceState::Unproven, |spared| state_of(&spared, seen.span_ns()));
     advice.text = answer::of_memory(&advice, seen);
     advice
+}
+
+/// Helps only if its lower end is worth it, nothing only if its upper end is not.
+pub(super) fn state_of(spared: &SparedTime, span_ns: u64) -> AdviceState {
+    let least_ns = span_ns as f64 * LEAST_SHARE;
+    if spared.high_ns == 0 || (spared.high_ns as f64) < least_ns {
+        AdviceState::Nothing
+    } else if spared.low_ns as f64 >= least_ns {
+        AdviceState::Helps
+    } else {
+        AdviceState::Unproven
+    }
+}
+
+/// The share of what came back whose distance is not known.
+pub(super) fn unknown_share(seen: &Observation) -> f64 {
+    let [unknown, all] =
+        [KindReturns::unknown_bytes, KindReturns::all_bytes].map(|of| seen.sum_of_kinds(of));
+    unknown as f64 / all.max(1) as f64
 }
 
 /// The spared time of a day like the span; `None` unless memory helps.
@@ -129,40 +151,52 @@ fn of_size(seen: &Observation, more_bytes: i64, reach_bytes: u64) -> MemoryGain 
     if more > reach_bytes {
         return unproven(&answer::beyond(reach_bytes));
     }
-    let kept = [0, 1].map(|order| {
-        let of_block = |block: &TimeBlock| -> u64 {
-            block.returns.iter().map(|kind| kept_of(kind, order, more)).sum()
-        };
+    let kept = [Count::StillOut, Count::Left].map(|count| {
+        let of_block =
+            |block: &TimeBlock| total(block.returns.iter().map(|kind| kept_of(kind, count, more)));
         seen.sum(of_block)
     });
-    let threads = [0, 1].map(|order| -> Vec<u64> {
-        let waits = |block| threads_ns(seen, block, order, more);
-        seen.blocks.iter().map(waits).collect()
-    });
+    let spared = spared(seen, more, kept);
     MemoryGain {
         more_bytes,
         kept_bytes: Some(kept[0]),
         kept_low_bytes: Some(kept[1]),
-        spared: spared(seen, &threads, kept),
-        threads_ns: Some(threads[0].iter().sum()),
-        unproven: None,
+        spared,
+        threads_ns: Some(seen.sum(|block| threads_ns(block, Count::StillOut, more))),
+        unproven: spared.is_none().then(|| answer::FEW_PIECES.to_owned()),
     }
 }
 
-/// The wall time, with its interval: what differs between blocks, between both orders of counting,
-/// what sampling pages may miss, and what events were lost.
-fn spared(seen: &Observation, threads: &[Vec<u64>; 2], kept: [u64; 2]) -> Option<SparedTime> {
-    let [walls, walls_low] = [0, 1].map(|order| -> Vec<f64> {
-        let blocks = seen.blocks.iter().zip(&threads[order]);
-        blocks.map(|(block, ns)| (*ns).min(block.disk_ns) as f64).collect()
-    });
-    let ns: f64 = walls.iter().sum();
+/// Which pages count as those that would have stayed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// By what is still out: the estimate.
+    StillOut,
+    /// By all that left: the lower end.
+    Left,
+    /// The first, and all whose distance is not known: the upper end.
+    WithUnknown,
+}
+
+/// The wall time, with its range: what differs between blocks, between the ways of counting, what
+/// sampling pages may miss, and what events were lost.
+fn spared(seen: &Observation, more: u64, kept: [u64; 2]) -> Option<SparedTime> {
+    let walls = |count| -> Vec<f64> {
+        let of_block = |block: &TimeBlock| {
+            let threads_ns = threads_ns(block, count, more);
+            part_of(block.waited_ns.min(block.disk_ns), threads_ns, block.waited_ns) as f64
+        };
+        seen.blocks.iter().map(of_block).collect()
+    };
+    let most = seen.disk_ns();
+    let ns = walls(Count::StillOut).iter().sum::<f64>().min(most as f64);
     let error = |bytes: u64| sampling_error(bytes, seen.page_bytes) + seen.lost_share();
-    let (low, _) = interval::of_sum(&walls_low)?;
-    let (_, high) = interval::of_sum(&walls)?;
+    let (low, _) = interval::of_sum(&walls(Count::Left))?;
+    let (_, high) = interval::of_sum(&walls(Count::WithUnknown))?;
     let low = (low * (1.0 - error(kept[1]))).clamp(0.0, ns);
-    let high = (high * (1.0 + error(kept[0]))).clamp(ns, seen.disk_ns() as f64);
-    Some(SparedTime { ns: ns as u64, low_ns: low as u64, high_ns: high as u64 })
+    let high = (high * (1.0 + error(kept[0]))).max(ns);
+    let [ns, low_ns, high_ns] = [ns, low, high].map(|ns| (ns as u64).min(most));
+    Some(SparedTime { ns, low_ns, high_ns })
 }
 
 /// The half of the 95 % interval of a count of pages of which one in 16 was followed, as a share.
@@ -172,16 +206,20 @@ fn sampling_error(bytes: u64, page_bytes: u64) -> f64 {
 }
 
 /// The waits of threads in a block that so much more memory would have spared.
-fn threads_ns(seen: &Observation, block: &TimeBlock, order: usize, more: u64) -> u64 {
-    let is_priced = |kind: usize| kind == 0 || !seen.swap_is_zram;
-    let kinds = block.returns.iter().enumerate().filter(|(kind, _)| is_priced(*kind));
-    kinds
-        .map(|(_, kind)| part_of(kind.waited_ns, kept_of(kind, order, more), kind.all_bytes()))
-        .sum()
+fn threads_ns(block: &TimeBlock, count: Count, more: u64) -> u64 {
+    let kinds = block.returns.iter().enumerate().filter(|(kind, _)| block.is_priced(*kind));
+    let spared = kinds
+        .map(|(_, kind)| part_of(kind.waited_ns, kept_of(kind, count, more), kind.all_bytes()));
+    total(spared)
 }
 
-fn kept_of(kind: &KindReturns, order: usize, more: u64) -> u64 {
-    kept(&kind.distances[order], more).min(kind.seen_bytes)
+fn kept_of(kind: &KindReturns, count: Count, more: u64) -> u64 {
+    let distances = &kind.distances[usize::from(count == Count::Left)];
+    let kept = kept(distances, more).min(kind.seen_bytes);
+    match count {
+        Count::WithUnknown => kept.saturating_add(kind.unknown_bytes()),
+        Count::StillOut | Count::Left => kept,
+    }
 }
 
 /// What would have stayed with `more` bytes: the classes below, and a part of the class around it.

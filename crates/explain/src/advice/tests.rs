@@ -3,9 +3,11 @@
 
 use super::blocks::{KindReturns, Observation, TimeBlock};
 use super::memory::kept;
-use super::{AdviceRequest, BlockAccess, BlockReads, CacheDevice, GIB, MIB, advise, observe};
+use super::{
+    AdviceRequest, BlockAccess, BlockReads, CacheDevice, GIB, MIB, advise, clash, observe,
+};
 use model::advice::{Advice, AdviceState};
-use model::recording::{Recording, Schema, Series, SeriesKind, SourceState, Steps, Tick};
+use model::recording::{Recording, Schema, Series, SeriesKind, SourceState, Span, Steps, Tick};
 use proptest::prelude::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -26,6 +28,7 @@ fn busy(waited_s: u64) -> TimeBlock {
         waited_ns: waited_s * SECOND_NS,
         ran_ns: 30 * SECOND_NS,
         returns: [file, KindReturns::default()],
+        ..TimeBlock::default()
     }
 }
 
@@ -59,7 +62,7 @@ fn seconds_are_the_share_of_the_waits_that_would_have_stayed() {
     assert_eq!(advice.memory.knee_bytes, Some(3 * GIB));
     assert_eq!(
         advice.answer,
-        "4 GiB more would have spared 480 s (478 to 482) of this hour; above 3 GiB nothing more"
+        "4 GiB more would have spared 480 s (478 to 482) of this hour; above 3 GiB hardly more"
     );
     assert_eq!(advice.per_day_ns, Some(480 * SECOND_NS * 24));
 }
@@ -77,6 +80,50 @@ fn no_more_is_spared_than_the_wall_time_waited() {
         "{}",
         advice.answer
     );
+}
+
+#[test]
+fn the_wall_time_is_shared_out_among_all_that_waited() {
+    // A backup waited 100 s for what it read once, a server 60 s for what came back; the wall bar
+    // has 100 s, of which the server has its share.
+    let block = TimeBlock { waited_ns: 160 * SECOND_NS, ..busy(60) };
+    let gain = asked(&hour(vec![block; 12]), &[4 * GIB as i64]).memory.sizes[0].clone();
+    assert_eq!(gain.spared.unwrap().ns, 12 * 37_500_000_000);
+    assert_eq!(gain.threads_ns, Some(720 * SECOND_NS));
+}
+
+#[test]
+fn a_range_across_the_bar_is_unproven() {
+    // 1 GiB would have spared 240 s by what is still out, and nothing by all that left.
+    let advice = asked(&hour(vec![busy(40); 12]), &[GIB as i64]);
+    assert_eq!((advice.state, advice.per_day_ns), (AdviceState::Unproven, None));
+    let text = "unproven: 1 GiB more would have spared 240 s (0 to 242) of this hour";
+    assert!(advice.answer.starts_with(text), "{}", advice.answer);
+}
+
+#[test]
+fn what_came_back_from_unknown_distances_raises_the_upper_end_alone() {
+    let far = |too_far: u64, counted: u64| {
+        let mut block = busy(40);
+        block.returns[0].distances = [0, 1]
+            .map(|_| [(GIB, 1000 * MIB - too_far), (u64::MAX, too_far)].into_iter().collect());
+        block.returns[0].counted_bytes = Some(counted);
+        asked(&hour(vec![block; 12]), &[4 * GIB as i64])
+    };
+    let of = |advice: &Advice| advice.memory.sizes[0].spared.unwrap();
+    let known = far(0, 1000 * MIB);
+    assert_eq!((of(&known).ns, known.memory.knee_bytes), (480 * SECOND_NS, Some(GIB)));
+    let too_far = far(500 * MIB, 1000 * MIB);
+    assert_eq!(of(&too_far).ns, 240 * SECOND_NS);
+    assert!(of(&too_far).high_ns >= 480 * SECOND_NS, "{too_far:?}");
+    assert_eq!(too_far.memory.knee_bytes, None);
+    assert!(too_far.notes[0].contains("further than the distances reach"), "{too_far:?}");
+    let unseen = far(0, 2000 * MIB);
+    assert_eq!(of(&unseen).ns, 240 * SECOND_NS);
+    assert!(of(&unseen).high_ns >= 480 * SECOND_NS, "{unseen:?}");
+    assert!(unseen.notes[0].contains("or was forgotten"), "{unseen:?}");
+    // All came back from too far: more may help, and `none` would be wrong.
+    assert_eq!(far(1000 * MIB, 1000 * MIB).state, AdviceState::Unproven);
 }
 
 #[test]
@@ -113,7 +160,10 @@ fn what_does_not_say_it_is_unproven() {
     let text = answer(Observation { has_returns: false, root: false, ..hour(vec![busy(40); 12]) });
     assert!(text.starts_with("unproven: what leaves memory is seen by root alone"), "{text}");
     let calm = TimeBlock { waited_ns: SECOND_NS / 4, ..busy(0) };
-    assert_eq!(answer(hour(vec![calm; 12])), "none: the disk cost you 3 s of this hour");
+    assert_eq!(
+        answer(hour(vec![calm; 12])),
+        "none: threads waited 3 s of this hour for reads and swap"
+    );
 }
 
 #[test]
@@ -135,7 +185,10 @@ fn compressed_memory_is_counted_and_not_priced() {
     let seen = hour(vec![block; 12]);
     let sure = asked(&seen, &[4 * GIB as i64]);
     assert_eq!(sure.memory.sizes[0].spared.unwrap().ns, 480 * SECOND_NS);
-    let zram = Observation { swap_is_zram: true, zram_bytes: GIB, ..seen };
+    let mut zram = Observation { zram_bytes: GIB, ..seen };
+    let mixed = asked(&zram, &[]).notes;
+    assert!(mixed.iter().any(|note| note.contains("on zram and on disks")), "{mixed:?}");
+    zram.blocks.iter_mut().for_each(|block| block.swap_is_zram = true);
     let advice = asked(&zram, &[4 * GIB as i64]);
     assert_eq!(advice.memory.sizes[0].spared.unwrap().ns, 0);
     assert_eq!(advice.memory.swap.came_back_bytes, 12_000 * MIB);
@@ -145,9 +198,20 @@ fn compressed_memory_is_counted_and_not_priced() {
 
 #[test]
 fn several_recordings_are_judged_together() {
-    let one = hour(vec![busy(40); 6]);
+    let one = |start_s: u64| Observation {
+        host: Some("db".to_owned()),
+        started_unix_ns: start_s * SECOND_NS,
+        wall_ns: 1800 * SECOND_NS,
+        ..hour(vec![busy(40); 6])
+    };
     let request = AdviceRequest { more_bytes: vec![4 * GIB as i64], ..AdviceRequest::default() };
-    let advice = advise(&[one.clone(), one], &request);
+    let both = [one(10_000), one(1_000)];
+    assert_eq!(clash(&both), None);
+    assert!(clash(&[one(1_000), one(2_000)]).unwrap().contains("the same time"));
+    assert!(clash(&[one(1_000), one(1_000)]).unwrap().contains("the same time"));
+    let other = Observation { host: Some("web".to_owned()), ..one(10_000) };
+    assert!(clash(&[one(1_000), other]).unwrap().contains("two machines, db and web"));
+    let advice = advise(&both, &request);
     assert_eq!((advice.blocks, advice.span_ns), (12, 3600 * SECOND_NS));
     assert_eq!(advice.memory.sizes[0].spared.unwrap().ns, 480 * SECOND_NS);
 }
@@ -196,6 +260,7 @@ fn the_series_of_a_recording_become_blocks() {
     let seen = observe(&recorded());
     assert_eq!((seen.blocks.len(), seen.span_ns()), (6, 60 * SECOND_NS));
     assert_eq!(seen.returned_pages(), 600 * 256);
+    assert!(seen.doubts[0].contains("the recording was cut"), "{:?}", seen.doubts);
     let advice = asked(&seen, &[64 << 20, 32 << 20]);
     let [enough, half] = [0, 1].map(|at| advice.memory.sizes[at].clone());
     assert_eq!(enough.spared.unwrap().ns, 30 * SECOND_NS, "{advice:?}");
@@ -211,6 +276,20 @@ fn the_series_of_a_recording_become_blocks() {
     };
     assert_eq!(asked(&observe(&without), &[]).state, AdviceState::Unproven);
     assert_eq!(asked(&observe(&Recording::default()), &[]).state, AdviceState::Unproven);
+}
+
+#[test]
+fn time_without_a_recorder_is_not_recorded_time() {
+    let mut recording = recorded();
+    let (start_ns, end_ns) = (5 * SECOND_NS, 45 * SECOND_NS);
+    let span = Span { kind: "gap".to_owned(), start_ns, end_ns, text: "stopped".to_owned() };
+    recording.spans.push(span);
+    let seen = observe(&recording);
+    assert_eq!(seen.span_ns(), 20 * SECOND_NS);
+    assert_eq!(seen.sum(|block| block.gap_ns), 40 * SECOND_NS);
+    assert_eq!(seen.blocks.len(), 3);
+    assert!(asked(&seen, &[64 << 20]).answer.contains("fewer than four pieces"));
+    assert!(seen.doubts.iter().any(|doubt| doubt.contains("no recorder ran")), "{seen:?}");
 }
 
 /// An hour in which the same 1,000 blocks, far apart, are read in each piece, each in 10 ms.
@@ -240,7 +319,12 @@ fn a_cache_on_flash_spares_disk_time_less_its_own() {
     assert_eq!(stick.spared.ns / 1_000_000_000, 11 * 40 * 91 / 100);
     assert!(ssd.spared.ns > stick.spared.ns && ssd.spared.high_ns <= advice.disk_ns);
     assert_eq!(stick.written_bytes, 1000 * 4096);
-    assert!(advice.answer.contains("; 1 GiB of a cache on a stick 400 s ("), "{}", advice.answer);
+    assert!(
+        advice.answer.contains("; 1 GiB of a cache on a stick would have spared 400 s ("),
+        "{}",
+        advice.answer
+    );
+    assert!(advice.answer.contains("if it takes 0.9 ms for 4 KiB (assumed)"), "{}", advice.answer);
     assert!(advice.notes.iter().any(|note| note.contains("assumed: 0.9 ms")), "{:?}", advice.notes);
     // A cache of 100 blocks is swept clean by 1,000 in turn.
     let small = on_flash(reading_again(), 100 * 4096);
@@ -264,6 +348,31 @@ fn a_fast_disk_and_long_runs_gain_nothing() {
         &AdviceRequest { devices: vec![CacheDevice::usual_stick()], ..AdviceRequest::default() },
     );
     assert!(without.flash[0].text.starts_with("record with --accesses"), "{:?}", without.flash);
+}
+
+#[test]
+fn disks_do_not_share_blocks_and_a_flash_that_helps_comes_first() {
+    let mut reads = reading_again();
+    for (number, read) in (0..).zip(&mut reads.reads) {
+        // Each piece reads the same sectors of another disk.
+        read.disk = [8 << 20, 259 << 20, 254 << 20, 8 << 20 | 16][number / 1000 % 4];
+    }
+    let advice = on_flash(reads, GIB);
+    assert_eq!(advice.flash[0].sizes[0].hits, 8_000, "the first of each disk misses");
+    let mut huge = reading_again();
+    huge.reads.iter_mut().for_each(|read| (read.sector, read.sectors) = (u64::MAX, u32::MAX));
+    assert_eq!(on_flash(huge, u64::MAX).flash[0].sizes[0].hits, 0);
+    let mut cold = busy(40);
+    cold.returns[0] = KindReturns::default();
+    let seen = hour(vec![cold; 12]).with_reads(reading_again());
+    let devices = vec![CacheDevice::usual_stick()];
+    let request = AdviceRequest { flash_bytes: vec![GIB], devices, ..Default::default() };
+    let alone = advise(std::slice::from_ref(&seen), &request);
+    assert!(alone.answer.starts_with("1 GiB of a cache on a stick would"), "{}", alone.answer);
+    assert!(alone.answer.contains("; more memory: unproven: 0 returns"), "{}", alone.answer);
+    assert_eq!(alone.memory.state, AdviceState::Unproven);
+    let several = advise(&[seen.clone(), seen], &request);
+    assert!(several.notes[0].contains("give one of them alone"), "{:?}", several.notes);
 }
 
 #[test]
@@ -291,7 +400,8 @@ proptest! {
 
     #[test]
     fn no_recording_makes_it_panic(
-        numbers in prop::collection::vec(any::<u64>(), 8),
+        numbers in prop::collection::vec(any::<u64>(), 11),
+        page_bytes in 1_u64..=65_536,
         blocks in 0_usize..9,
     ) {
         let mut block = busy(1);
@@ -301,11 +411,20 @@ proptest! {
         block.returns[0].waited_ns = numbers[3];
         block.returns[0].distances[0].insert(numbers[4], numbers[5]);
         block.waited_ns = numbers[6];
-        let seen = Observation { page_bytes: numbers[7], ..hour(vec![block; blocks]) };
+        block.returns[0].distances[1].insert(numbers[5], numbers[4]);
+        block.returns[1] = KindReturns {
+            seen_bytes: numbers[7],
+            counted_bytes: Some(numbers[8]),
+            waited_ns: numbers[9],
+            distances: [[(numbers[10], numbers[7])].into(), [(u64::MAX, numbers[8])].into()],
+            ..KindReturns::default()
+        };
+        let seen = Observation { page_bytes, ..hour(vec![block; blocks]) };
         let advice = asked(&seen, &[1, i64::MAX, i64::MIN, GIB as i64]);
         for gain in &advice.memory.sizes {
             if let Some(spared) = gain.spared {
-                prop_assert!(spared.ns <= advice.disk_ns);
+                prop_assert!(spared.low_ns <= spared.ns && spared.ns <= spared.high_ns);
+                prop_assert!(spared.high_ns <= advice.disk_ns);
             }
         }
     }

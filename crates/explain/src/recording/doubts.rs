@@ -38,6 +38,11 @@ pub(super) fn doubts(view: &View, differences: &[Difference]) -> (Vec<String>, V
     (doubts, usual)
 }
 
+/// Those doubts without what was lost, for an answer that counts the lost ones itself.
+pub(crate) fn besides_losses(view: &View) -> Vec<String> {
+    [file(view), spans(view), gaps(view).into_iter().collect()].concat()
+}
+
 fn file(view: &View) -> Vec<String> {
     let recording = view.recording();
     let mut texts: Vec<String> = recording.damage.clone();
@@ -165,15 +170,20 @@ fn paused(view: &View) -> Option<String> {
 
 /// How much of a flight recorder's time is missing.
 fn gaps(view: &View) -> Option<String> {
-    let (from, to) = (view.from_ns(), view.to_ns());
-    let gaps = view.recording().spans.iter().filter(|span| span.kind == "gap");
-    let inside = gaps.map(|gap| gap.end_ns.min(to).saturating_sub(gap.start_ns.max(from)));
-    let missing_ns: u64 = inside.fold(0, u64::saturating_add);
+    let missing_ns = missing_ns(view);
     (missing_ns > 0).then(|| {
         let whole = show_ns(view.wall_ns() as f64);
         let missing = show_ns(missing_ns as f64);
         format!("no recorder ran for {missing} of these {whole}")
     })
+}
+
+/// How long no recorder ran in it.
+pub(crate) fn missing_ns(view: &View) -> u64 {
+    let (from, to) = (view.from_ns(), view.to_ns());
+    let gaps = view.recording().spans.iter().filter(|span| span.kind == "gap");
+    let inside = gaps.map(|gap| gap.end_ns.min(to).saturating_sub(gap.start_ns.max(from)));
+    inside.fold(0, u64::saturating_add)
 }
 
 fn window(view: &View) -> Vec<String> {

@@ -12,7 +12,8 @@ use crate::output::progress::Progress;
 use crate::output::prose::long_time;
 use crate::output::{OutputTarget, Page, advise as shown, json};
 use explain::advice::{
-    AdviceRequest, BlockAccess, BlockReads, CacheDevice, Observation, advise as judge, observe,
+    AdviceRequest, BlockAccess, BlockReads, CacheDevice, Observation, advise as judge, clash,
+    observe,
 };
 use model::recording::Recording;
 use record::capture;
@@ -25,6 +26,9 @@ use std::time::Duration;
 
 /// No qualification is longer.
 const LONGEST_QUALIFICATION: u64 = 4 << 20;
+
+/// What is shorter says nothing, as of a recording.
+const SHORTEST: Duration = Duration::from_secs(10);
 
 /// More reads of one recording are left out: each takes 32 bytes.
 const READS_MAX: usize = 8 << 20;
@@ -53,6 +57,9 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
         Some(duration) => recorded(duration, is_redacted)?,
         None => read(args, is_redacted)?,
     };
+    if let Some(why) = clash(&seen.all) {
+        return Err(Error::usage(why));
+    }
     let advice = judge(&seen.all, &request);
     if let Some(html) = html {
         let shown = if is_redacted { judge(&seen.redacted, &request) } else { advice.clone() };
@@ -93,8 +100,14 @@ fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
     let mut reads: Option<BlockReads> = None;
     // What is whole of a damaged file is read, as of its other chunks.
     for batch in AccessReader::open(file)? {
-        let Ok(AccessBatch { shifts, lost, requests, .. }) = batch else {
-            break;
+        let AccessBatch { shifts, lost, requests, .. } = match batch {
+            Ok(batch) => batch,
+            Err(error) => {
+                if let Some(all) = &mut reads {
+                    all.damage = Some(error.to_string());
+                }
+                break;
+            }
         };
         let all = reads.get_or_insert_with(BlockReads::default);
         all.lost = all.lost.saturating_add(lost.requests);
@@ -142,6 +155,13 @@ fn is_followed(one: &BlockAccess, shift: u8) -> bool {
 
 /// Records this machine, in memory.
 fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
+    if duration < SHORTEST {
+        return Err(Error::usage("--record: at least 10 s are needed"));
+    }
+    if sys::process::effective_uid() != 0 {
+        let text = "what leaves memory is seen by root alone";
+        return Err(Error::new(Exit::Impossible, text).hint("`sudo terrace advise --record 1h`"));
+    }
     let for_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let progress = Progress::new();
     progress.step(&format!(
@@ -181,12 +201,18 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
     let read_ns = figure("/random_read/mean_ns")
         .filter(|ns| positive(*ns))
         .ok_or_else(|| refused("it has no time of a random read"))?;
-    let rate = figure("/sequential_read/bytes_per_s/median").filter(|rate| positive(*rate));
+    let bytes_per_s = figure("/sequential_read/bytes_per_s/median")
+        .filter(|rate| positive(*rate))
+        .ok_or_else(|| refused("it has no rate of sequential reads"))?;
     Ok(CacheDevice {
         kind: "stick".to_owned(),
         read_ns,
-        bytes_per_s: rate.unwrap_or(4096e9 / read_ns),
-        times_from: format!("measured by boost qualify: {:.2} ms a random read", read_ns / 1e6),
+        bytes_per_s,
+        times_from: format!(
+            "measured by boost qualify: {:.2} ms a random read, {:.0} MB/s",
+            read_ns / 1e6,
+            bytes_per_s / 1e6
+        ),
         is_assumed: false,
     })
 }

@@ -5,11 +5,11 @@
 
 use super::Page;
 use super::figure;
-use super::prose::{PageText, grouped, long_time, sentence};
+use super::prose::{PageText, commands_tied, grouped, long_time, sentence};
 use super::style::Tone;
 use super::table::Table;
 use model::Bytes;
-use model::advice::{Advice, AdviceUser, MemoryGain};
+use model::advice::{Advice, AdviceUser, FlashGain, MemoryGain, SparedTime};
 
 /// Of the subject so much is shown: two lines.
 const SUBJECT_CHARS: usize = 120;
@@ -23,6 +23,12 @@ pub fn page(advice: &Advice, page: Page) -> String {
         text.lines(|_| "\n".to_owned());
         text.table(&sizes(&advice.memory.sizes), 1);
         text.sentences(unproven(&advice.memory.sizes));
+    }
+    let gains = cached(advice);
+    if !gains.is_empty() {
+        text.lines(|_| "\n".to_owned());
+        text.sentence("A cache on a stick or an SSD:");
+        text.table(&flash(&gains), 1);
     }
     for (title, users) in
         [("Who waited for what came back:", &advice.processes), ("By group:", &advice.groups)]
@@ -51,18 +57,58 @@ fn shortened(subject: &str) -> String {
 fn capital(answer: &str) -> String {
     let mut letters = answer.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string());
-    format!(" {}{}.", first.unwrap_or_default(), letters.as_str())
+    ended(&format!(" {}{}", first.unwrap_or_default(), letters.as_str()))
+}
+
+/// With a full stop, unless a command is its end: that is copied as it stands.
+fn ended(text: &str) -> String {
+    let is_command = text.rsplit(": ").next().is_some_and(|last| last.starts_with("sudo "));
+    format!("{}{}", commands_tied(text), if is_command { "" } else { "." })
 }
 
 fn sizes(gains: &[MemoryGain]) -> Table<&MemoryGain> {
-    let time = |ns: Option<u64>| figure::or_absent(ns, long_time);
+    fn time(gain: &MemoryGain, of: fn(&SparedTime) -> u64) -> String {
+        figure::or_absent(gain.spared, |spared| in_one_unit(&spared, of))
+    }
     Table::of(gains)
         .numbers("memory", 0, |gain| signed(gain.more_bytes))
-        .numbers("spares", 0, move |gain| time(gain.spared.map(|spared| spared.ns)))
-        .numbers("at least", 1, move |gain| time(gain.spared.map(|spared| spared.low_ns)))
-        .numbers("at most", 1, move |gain| time(gain.spared.map(|spared| spared.high_ns)))
-        .numbers("pages kept", 2, |gain| {
+        .numbers("spares", 0, |gain| time(gain, |spared| spared.ns))
+        .numbers("at least", 1, |gain| time(gain, |spared| spared.low_ns))
+        .numbers("at most", 1, |gain| time(gain, |spared| spared.high_ns))
+        .numbers("would have stayed", 2, |gain| {
             figure::or_absent(gain.kept_bytes, |bytes| Bytes(bytes).to_string())
+        })
+}
+
+/// In the unit that the answer has it in.
+fn in_one_unit(spared: &SparedTime, of: fn(&SparedTime) -> u64) -> String {
+    format!("{} {}", spared.in_unit(of(spared)), spared.unit().1)
+}
+
+/// A size of a cache on a device.
+#[derive(Clone, Copy)]
+struct CachedSize<'a> {
+    device: &'a str,
+    gain: &'a FlashGain,
+}
+
+fn cached(advice: &Advice) -> Vec<CachedSize<'_>> {
+    let of_device = advice.flash.iter().flat_map(|one| {
+        let device = if one.kind == "stick" { "stick" } else { "SSD" };
+        one.sizes.iter().map(move |gain| CachedSize { device, gain })
+    });
+    of_device.collect()
+}
+
+fn flash<'a>(gains: &'a [CachedSize<'a>]) -> Table<&'a CachedSize<'a>> {
+    Table::of(gains)
+        .words("", 0, |one| one.device.to_owned())
+        .numbers("size", 0, |one| Bytes(one.gain.bytes).to_string())
+        .numbers("spares", 0, |one| in_one_unit(&one.gain.spared, |spared| spared.ns))
+        .numbers("at least", 1, |one| in_one_unit(&one.gain.spared, |spared| spared.low_ns))
+        .numbers("at most", 1, |one| in_one_unit(&one.gain.spared, |spared| spared.high_ns))
+        .numbers("reads served", 2, |one| {
+            figure::percent(one.gain.hits as f64 / one.gain.reads.max(1) as f64)
         })
 }
 
@@ -73,14 +119,14 @@ fn unproven(gains: &[MemoryGain]) -> Vec<String> {
         Some((why, signed(gain.more_bytes)))
     };
     let reasons = grouped(gains.iter().filter_map(with_reason)).into_iter();
-    reasons.map(|(why, sizes)| format!("{}: unproven: {why}.", sizes.join(", "))).collect()
+    reasons.map(|(why, sizes)| ended(&format!("{}: unproven: {why}", sizes.join(", ")))).collect()
 }
 
 fn waiting(users: &[AdviceUser]) -> Table<&AdviceUser> {
     Table::of(users)
         .words("", 0, |user| user.label.clone())
         .numbers("share", 0, |user| figure::percent(user.share))
-        .numbers("of it spared", 2, |user| long_time(user.spared_ns))
+        .numbers("would be spared", 2, |user| long_time(user.spared_ns))
 }
 
 fn signed(bytes: i64) -> String {
@@ -92,8 +138,8 @@ fn signed(bytes: i64) -> String {
 fn notes(advice: &Advice) -> Vec<String> {
     let time = |ns: u64| long_time(ns);
     let mut notes = vec![format!(
-        "Measured: {}; in {} of it all that could run waited for disks, and threads together waited \
-         {} for reads and swap.",
+        "Measured: {}; for {} of it nothing could run until a disk answered, and threads together \
+         waited {} for reads and swap.",
         time(advice.span_ns),
         time(advice.disk_ns),
         time(advice.threads_waited_ns)
@@ -102,14 +148,16 @@ fn notes(advice: &Advice) -> Vec<String> {
     let returned = memory.file.came_back_bytes.saturating_add(memory.swap.came_back_bytes);
     if returned > 0 {
         notes.push(format!(
-            "Came back after it had left memory: {} of files, {} of swap.",
+            "Came back after it had left memory: about {} of files and {} of swap, from one page in \
+             16.",
             Bytes(memory.file.came_back_bytes),
             Bytes(memory.swap.came_back_bytes)
         ));
     }
     if !memory.sizes.is_empty() {
         notes.push(format!(
-            "The interval is that of {} pieces of {}, between two ways to count distances.",
+            "The range: {} pieces of {}, drawn anew (95 %); at least, if memory evicts as the kernel \
+             counts, at most, if it evicts by last use.",
             advice.blocks,
             time(advice.block_ns)
         ));
@@ -158,10 +206,10 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].contains("4 GiB more would have spared 212 s"), "{text}");
         let row = lines.iter().find(|line| line.contains("+4 GiB")).unwrap();
-        assert!(
-            row.contains("3.53 min") && row.contains("3.17 min") && row.contains("4 min"),
-            "{text}"
-        );
+        assert!(row.contains("212 s") && row.contains("190 s") && row.contains("240 s"), "{text}");
+        let command = ended("record longer: sudo terrace record --for 1h -o hour.trec");
+        assert!(command.ends_with("hour.trec"), "{command}");
+        assert_eq!(ended("none: 3 s"), "none: 3 s.");
         assert!(text.contains("-1 GiB") && text.contains("this recording has no hits"), "{text}");
         assert!(text.contains("postgres (pid 812)") && text.contains("Concluded"), "{text}");
     }

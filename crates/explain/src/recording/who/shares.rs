@@ -25,6 +25,12 @@ pub fn refault_wait_ns(sums: &[ProcessSum]) -> Option<u64> {
     waits.reduce(u64::saturating_add)
 }
 
+/// All waits of processes for block I/O: reads, writes and swap.
+pub fn block_wait_ns(sums: &[ProcessSum]) -> u64 {
+    let people = sums.iter().filter(|sum| !sum.process.is_kernel);
+    people.map(|sum| sum.get(Figure::BlockWait).value).fold(0, u64::saturating_add)
+}
+
 /// How long a process waited for what had been evicted or swapped: its waits for block I/O, by the
 /// share of what it read.
 pub fn waited_again(sum: &ProcessSum) -> SharedSum {
