@@ -42,7 +42,8 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         let sum = [values.iter().sum()];
         session.record.add_alone(name, "cuts", Series::new("terrace", &sum), target)?;
     }
-    let rest = [("commits under load", "commits"), ("databases frozen, the longest of a load", "s")];
+    let rest =
+        [("commits under load", "commits"), ("databases frozen, the longest of a load", "s")];
     for ((name, unit), values) in rest.into_iter().zip(&rows[sums.len()..]) {
         session.record.add_alone(name, unit, Series::new("terrace", values), None)?;
     }
