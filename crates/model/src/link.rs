@@ -60,7 +60,7 @@ impl DeviceLink {
     }
 }
 
-/// A USB device that holds a disk. Speeds are those of the wire, in bits a second.
+/// A USB device with a disk. Speeds are those of the wire, in bits a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsbLink {
     /// Who made it, four hexadecimal digits (`idVendor`).
@@ -117,7 +117,7 @@ impl UsbLink {
         }
         let is_slowed_by_hub = self.slowest_hub_bits_per_s().is_some_and(|slowest| slowest <= is);
         let advice =
-            if is_slowed_by_hub { "plug it in directly" } else { "try another port or cable" };
+            if is_slowed_by_hub { "plug it in directly, or with another cable" } else { "try another port or cable" };
         Some(advice.to_owned())
     }
 
@@ -218,11 +218,13 @@ mod tests {
         for (link, sentence) in [
             (
                 usb(480, Some(5000), &[480], 10_000),
-                "on a hub at 480 Mbit/s though the stick can do 5 Gbit/s: plug it in directly",
+                "on a hub at 480 Mbit/s though the stick can do 5 Gbit/s: plug it in directly, \
+                 or with another cable",
             ),
             (
                 usb(480, Some(10_000), &[5000, 480], 10_000),
-                "behind 2 hubs at 480 Mbit/s though the stick can do 10 Gbit/s: plug it in directly",
+                "behind 2 hubs at 480 Mbit/s though the stick can do 10 Gbit/s: plug it in \
+                 directly, or with another cable",
             ),
             (
                 usb(480, Some(5000), &[], 10_000),
@@ -275,7 +277,7 @@ mod tests {
     fn the_result_of_qualify_has_the_same_figures() {
         let link = usb(480, Some(5000), &[480], 5000).to_stick_link();
         assert_eq!((link.bits_per_s, link.hubs), (Some(480_000_000), Some(1)));
-        assert_eq!(link.advice.as_deref(), Some("plug it in directly"));
+        assert_eq!(link.advice.as_deref(), Some("plug it in directly, or with another cable"));
         let card = MmcCard {
             kind: Some("MMC".to_owned()),
             life_used_percent: Some(30),
