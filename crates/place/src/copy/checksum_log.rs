@@ -4,9 +4,11 @@
 //! be made.
 //!
 //! ```text
-//! bytes of the path, checksums: u32 each; length of the file: u64; the path; the checksums
+//! bytes of the path, checksums, number of the engine: u32 each; length of the file: u64; the path;
+//! the checksums
 //! ```
 
+use model::copy_gauges::CopyEngine;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,13 +22,15 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// So much is kept before it is written.
 const MOST_IN_MEMORY: usize = 1 << 20;
-const HEAD_BYTES: usize = 16;
+const HEAD_BYTES: usize = 20;
 
 /// What was recorded of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileChecksums {
     /// Its path below the copy.
     pub(super) path: PathBuf,
+    /// What copied it.
+    pub(super) engine: CopyEngine,
     /// Its length.
     pub(super) bytes: u64,
     /// One for each MiB; those of zeros at the end may be absent.
@@ -69,9 +73,9 @@ impl ChecksumLog {
     }
 
     /// Records a complete file; `path` as it is named while the copy grows.
-    pub(super) fn push(&mut self, path: &Path, bytes: u64, sums: &[u32]) {
+    pub(super) fn push(&mut self, path: &Path, engine: CopyEngine, bytes: u64, sums: &[u32]) {
         let path = path.strip_prefix(&self.top).unwrap_or(path).as_os_str().as_bytes();
-        for number in [path.len(), sums.len()] {
+        for number in [path.len(), sums.len(), engine as usize] {
             self.tail.extend((number as u32).to_le_bytes());
         }
         self.tail.extend(bytes.to_le_bytes());
@@ -161,14 +165,16 @@ impl ChecksumRecords<'_> {
         self.source.read_exact(&mut head[1..])?;
         let number =
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let bytes = u64::from(number(8)) | u64::from(number(12)) << 32;
+        let engine = CopyEngine::ALL.get(number(8) as usize).ok_or(io::ErrorKind::InvalidData)?;
+        let bytes = u64::from(number(12)) | u64::from(number(16)) << 32;
         let mut path = vec![0; number(0) as usize];
         self.source.read_exact(&mut path)?;
         let mut sums = vec![0; number(4) as usize * 4];
         self.source.read_exact(&mut sums)?;
         let (sums, _) = sums.as_chunks::<4>();
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        Ok(Some(FileChecksums { path: OsString::from_vec(path).into(), bytes, sums }))
+        let path = OsString::from_vec(path).into();
+        Ok(Some(FileChecksums { path, engine: *engine, bytes, sums }))
     }
 }
 
@@ -181,12 +187,13 @@ mod tests {
         let mut log = ChecksumLog::new(Path::new("/top"), u64::MAX);
         let expected = |at: u64| FileChecksums {
             path: PathBuf::from(format!("directory/file{at}")),
+            engine: CopyEngine::ALL[at as usize % CopyEngine::ALL.len()],
             bytes: at << 30,
             sums: (0..at as u32 % 50).map(|sum| sum * 7).collect(),
         };
         let count = 20_000;
         for file in (0..count).map(expected) {
-            log.push(&Path::new("/top").join(&file.path), file.bytes, &file.sums);
+            log.push(&Path::new("/top").join(&file.path), file.engine, file.bytes, &file.sums);
         }
         assert!(log.spilled_bytes > 0 && !log.tail.is_empty() && log.tail.len() < MOST_IN_MEMORY);
         for _ in 0..2 {
@@ -202,8 +209,9 @@ mod tests {
     fn without_a_file_elsewhere_it_stays_in_memory() {
         let mut log = ChecksumLog::new(Path::new("/top"), 0);
         log.may_spill = false;
-        log.push(Path::new("/top/large"), 1 << 40, &vec![3; MOST_IN_MEMORY / 2]);
-        log.push(Path::new("/top/small"), 5, &[1]);
+        let engine = CopyEngine::Plain;
+        log.push(Path::new("/top/large"), engine, 1 << 40, &vec![3; MOST_IN_MEMORY / 2]);
+        log.push(Path::new("/top/small"), engine, 5, &[1]);
         assert!(log.spill.is_none());
         let mut records = log.records().unwrap();
         assert_eq!(records.next().unwrap().unwrap().sums.len(), MOST_IN_MEMORY / 2);

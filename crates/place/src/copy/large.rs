@@ -463,7 +463,7 @@ impl LargeFile {
         shared.gauges.durable_bytes.add(self.bytes().saturating_sub(self.counted_bytes));
         shared.gauges.files_done.add(1);
         shared.outcome.file_done(engine, self.bytes(), &losses);
-        shared.outcome.checksums(&self.job, self.checksums.as_deref());
+        shared.outcome.checksums(&self.job, engine, self.checksums.as_deref());
     }
 
     /// The source was not the same all the time: it is tried once more, as it is now.

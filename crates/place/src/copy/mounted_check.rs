@@ -111,6 +111,7 @@ impl Unverified {
         check: &mut MountedCheck,
         ask: &mut dyn FnMut() -> Control,
     ) -> Result<()> {
+        let mut unreadable = None;
         let mut reader = ReadBack::below(top, None)?;
         let mut records = self.log.records().map_err(|error| verify::unreadable(&error))?;
         while let Some(file) = records.next().map_err(|error| verify::unreadable(&error))? {
@@ -129,11 +130,22 @@ impl Unverified {
                         check.differing.push(EntryFailure { path, reason });
                     }
                 }
+                Compared::Unreadable(reason) => {
+                    unreadable.get_or_insert((self.into.join(&file.path), reason, 0_u64)).2 += 1;
+                }
                 Compared::Stopped => {
                     check.reason = Some("interrupted".to_owned());
                     break;
                 }
             }
+        }
+        if let Some((path, why, count)) = unreadable {
+            let path = path.display();
+            let reason = match count {
+                1 => format!("{path}: {why}"),
+                _ => format!("{count} files, the first of them {path}: {why}"),
+            };
+            check.reason.get_or_insert(reason);
         }
         Ok(())
     }

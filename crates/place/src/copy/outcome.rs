@@ -226,9 +226,9 @@ impl Outcome {
     }
 
     /// Records what is to be read back of a complete file.
-    pub(super) fn checksums(&self, job: &FileJob, sums: Option<&[u32]>) {
+    pub(super) fn checksums(&self, job: &FileJob, engine: CopyEngine, sums: Option<&[u32]>) {
         if let (Some(sums), Some(log)) = (sums, &mut self.state().checksums) {
-            log.push(&job.target_path(), job.stat.bytes, sums);
+            log.push(&job.target_path(), engine, job.stat.bytes, sums);
         }
     }
 
@@ -243,12 +243,21 @@ impl Outcome {
         report.verified_bytes += bytes;
     }
 
-    /// A file of so many bytes that was counted as copied is not what was written.
-    pub(super) fn differs(&self, bytes: u64) {
-        let report = &mut self.state().report;
-        report.differing_files += 1;
-        report.files = report.files.saturating_sub(1);
-        report.bytes = report.bytes.saturating_sub(bytes);
+    /// A file is not what was written.
+    pub(super) fn differs(&self) {
+        self.state().report.differing_files += 1;
+    }
+
+    /// A file of so many bytes that was counted as copied by `engine` is left out.
+    pub(super) fn uncount(&self, engine: CopyEngine, bytes: u64) {
+        let mut state = self.state();
+        state.report.files = state.report.files.saturating_sub(1);
+        state.report.bytes = state.report.bytes.saturating_sub(bytes);
+        if let Some(used) = state.engines.get_mut(engine.name()) {
+            used.0 = used.0.saturating_sub(1);
+            used.1 = used.1.saturating_sub(bytes);
+        }
+        state.engines.retain(|_, used| used.0 > 0);
     }
 
     pub(super) fn report(

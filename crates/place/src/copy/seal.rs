@@ -109,7 +109,7 @@ fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
             shared.gauges.durable_bytes.add(job.stat.bytes);
             shared.gauges.files_done.add(1);
             shared.outcome.file_done(*engine, job.stat.bytes, &losses);
-            shared.outcome.checksums(job, checksums.as_deref());
+            shared.outcome.checksums(job, *engine, checksums.as_deref());
         }
         Err(error) => shared.outcome.failed(job, &sys::plain_reason(&error.source)),
     }

@@ -44,7 +44,8 @@ pub(super) fn add(checksums: &mut Vec<u32>, data: &[u8], offset: u64) {
 /// Reads all files of the copy back.
 ///
 /// # Errors
-/// Where the checksums cannot be read. A file that differs is named in the report and left out.
+/// Where the checksums cannot be read. A file that differs or cannot be read is named in the
+/// report and left out.
 pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()> {
     let Some(log) = shared.outcome.take_checksums() else { return Ok(()) };
     let mut reader = ReadBack::below(staging.tree().reopen()?, Some(&shared.yielding))?;
@@ -52,7 +53,11 @@ pub(super) fn read_back(shared: &CopyShared<'_>, staging: &Staging) -> Result<()
     while let Some(expected) = records.next().map_err(|error| unreadable(&error))? {
         match reader.compare(&expected, &mut || shared.is_stopped()) {
             Compared::Equal => shared.outcome.verified(expected.bytes),
-            Compared::Different(why) => give_up(shared, staging, &mut reader, &expected, &why)?,
+            Compared::Different(why) => {
+                shared.outcome.differs();
+                give_up(shared, staging, &mut reader, &expected, &why)?;
+            }
+            Compared::Unreadable(why) => give_up(shared, staging, &mut reader, &expected, &why)?,
             Compared::Stopped => return Ok(()),
         }
     }
@@ -74,7 +79,7 @@ fn give_up(
 ) -> Result<()> {
     let path = staging.tree().path().join(&expected.path);
     shared.outcome.failed_at(staging.final_path(&path), why);
-    shared.outcome.differs(expected.bytes);
+    shared.outcome.uncount(expected.engine, expected.bytes);
     let removed = reader.files.directory_of(&expected.path).and_then(|(directory, name)| {
         let stat = directory.stat(name)?;
         if stat.links > 1 {
@@ -94,6 +99,8 @@ pub(super) enum Compared {
     Equal,
     /// Why it is not what was copied, as the end of a sentence.
     Different(String),
+    /// Why its disk gave nothing back, likewise: it was pulled, or a sector of it failed.
+    Unreadable(String),
     /// Not all of it was read.
     Stopped,
 }
@@ -128,7 +135,9 @@ impl<'a> ReadBack<'a> {
             .and_then(|file| self.compare_file(&file, expected, is_stopped));
         compared.unwrap_or_else(|error| {
             let reason = sys::plain_reason(&error.source);
-            Compared::Different(format!("cannot read it back: {reason}"))
+            let why = format!("cannot read it back: {reason}");
+            let is_of_disk = error.kind == sys::ErrorKind::Device;
+            if is_of_disk { Compared::Unreadable(why) } else { Compared::Different(why) }
         })
     }
 
