@@ -70,13 +70,16 @@ pub struct PageEvent {
     pub inode: u64,
     /// The first page, counted from the start of the file.
     pub index: u64,
-    /// How many pages, at least one.
+    /// How many pages, from 1 to [`PageEvent::MAX_PAGES`].
     pub pages: u32,
     /// What.
     pub kind: PageEventKind,
 }
 
 impl PageEvent {
+    /// The most pages of one event: more than one read can ask for, which is 2 GiB.
+    pub const MAX_PAGES: u32 = 1 << 20;
+
     /// The pages of this event that are followed when one page in 2^`shift` is.
     pub fn followed(&self, shift: u8) -> impl Iterator<Item = u64> + use<> {
         let step = 1_u64 << shift.min(MAX_SHIFT);

@@ -29,7 +29,7 @@ mod totals;
 use crate::collect::LimitedPaths;
 use crate::collect::TreeTotals;
 use crate::registry::{Registry, Row};
-use accesses::AccessKeeper;
+use accesses::AccessRecorder;
 use block_series::BlockSeries;
 use cpu::CpuSeries;
 use event::EventKind;
@@ -274,7 +274,7 @@ impl Tracer {
     }
 
     /// What keeps single accesses; `None` where they are not watched.
-    pub(crate) fn accesses(&mut self) -> Option<&mut AccessKeeper> {
+    pub(crate) fn accesses(&mut self) -> Option<&mut AccessRecorder> {
         match &mut self.source {
             Source::InKernel(programs) => programs.accesses_mut(),
             Source::Ring(_) => None,
@@ -381,7 +381,7 @@ impl Tracer {
     pub fn spans(&mut self) -> Vec<Span> {
         match &mut self.source {
             Source::InKernel(programs) => {
-                programs.accesses_mut().map(AccessKeeper::spans).unwrap_or_default()
+                programs.accesses_mut().map(AccessRecorder::spans).unwrap_or_default()
             }
             Source::Ring(rings) => std::mem::take(&mut rings.spans),
         }

@@ -89,6 +89,19 @@ fn busy(events: usize, seed: u64) -> AccessBatch {
     made
 }
 
+/// The batches one after the other, each from where the one before ends.
+fn in_turn<const COUNT: usize>(mut batches: [AccessBatch; COUNT]) -> [AccessBatch; COUNT] {
+    let mut from_ns = 0;
+    for batch in &mut batches {
+        batch.from_ns += from_ns;
+        batch.to_ns += from_ns;
+        batch.requests.iter_mut().for_each(|request| request.at_ns += from_ns);
+        batch.pages.iter_mut().for_each(|event| event.at_ns += from_ns);
+        from_ns = batch.to_ns;
+    }
+    batches
+}
+
 #[test]
 fn an_event_of_pages_takes_less_than_six_bytes() {
     let whole = busy(16_384, 7);
@@ -103,7 +116,7 @@ fn an_event_of_pages_takes_less_than_six_bytes() {
 
 #[test]
 fn what_is_cut_gives_the_whole_batches_before() {
-    let batches = [busy(20, 1), AccessBatch::default(), busy(20, 2)];
+    let batches = in_turn([busy(20, 1), AccessBatch::default(), busy(20, 2)]);
     let bytes = recording(&batches);
     assert_eq!(read(&bytes), (batches.to_vec(), false));
     for length in 0..bytes.len() {
@@ -138,7 +151,7 @@ fn every_changed_byte_is_damage_or_another_number() {
 
 #[test]
 fn changed_files_never_panic() {
-    let seed = recording(&[busy(40, 4), busy(3, 5)]);
+    let seed = recording(&in_turn([busy(40, 4), busy(3, 5)]));
     let mut random = Random(42);
     let mut damaged = 0;
     for _ in 0..3000 {
@@ -159,13 +172,37 @@ fn changed_files_never_panic() {
         for batch in &whole {
             assert!(batch.requests.is_sorted_by_key(|request| request.at_ns));
             assert!(batch.pages.is_sorted_by_key(|event| event.at_ns));
+            assert!(batch.pages.iter().all(|event| {
+                (batch.from_ns..=batch.to_ns).contains(&event.at_ns)
+                    && (1..=PageEvent::MAX_PAGES).contains(&event.pages)
+            }));
         }
     }
     assert!(damaged > 100, "{damaged}");
 }
 
 #[test]
-fn a_count_alone_takes_no_memory() {
+fn what_no_recorder_writes_is_damage() {
+    let good = busy(6, 3);
+    for pages in [0, PageEvent::MAX_PAGES + 1, u32::MAX] {
+        let mut wrong = good.clone();
+        wrong.pages[2].pages = pages;
+        assert_eq!(read(&recording(&[wrong])), (Vec::new(), true), "{pages} pages");
+    }
+    let back = recording(&[good.clone(), good.clone()]);
+    assert_eq!(read(&back), (vec![good.clone()], true), "an interval that begins before");
+    // The length of the interval is the second number: 128 us are much too short.
+    let mut late = recording(std::slice::from_ref(&good));
+    let (start, _) = access_chunks(&late)[0];
+    assert!(late[start + 1] == 0 && late[start + HEADER + 1] & 0x80 != 0, "{late:?}");
+    late[start + HEADER + 2] &= 0x80;
+    late[start + HEADER + 3] &= 0x80;
+    file::reseal(&mut late);
+    assert_eq!(read(&late), (Vec::new(), true), "times after the end");
+}
+
+#[test]
+fn a_count_that_nothing_follows_is_damage() {
     // No interval, shares or losses; then 65,536 requests, of which no byte follows.
     for count in [&[0x80, 0x80, 4][..], &[0xff; 9], &[1]] {
         let raw = [&[0; 8][..], count].concat();
@@ -195,7 +232,7 @@ fn requests() -> impl Strategy<Value = Vec<DeviceRequest>> {
 }
 
 fn pages() -> impl Strategy<Value = Vec<PageEvent>> {
-    let one = (any::<u32>(), 0..3_u32, any::<u64>(), any::<u64>(), any::<u32>(), 0..4_usize);
+    let one = (any::<u32>(), 0..3_u32, any::<u64>(), any::<u64>(), 1..=PageEvent::MAX_PAGES, 0..4_usize);
     let made = one.prop_map(|(at_us, minor, inode, index, pages, kind)| PageEvent {
         at_ns: u64::from(at_us) * 1000,
         device: (8, minor),

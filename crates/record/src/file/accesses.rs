@@ -29,6 +29,8 @@ const MICROSECOND_NS: u64 = 1000;
 #[derive(Debug)]
 pub struct AccessReader<R> {
     chunks: Chunks<R>,
+    /// The end of the last batch.
+    until_ns: u64,
     has_ended: bool,
 }
 
@@ -50,14 +52,19 @@ impl<R: Read + Seek> AccessReader<R> {
     /// # Errors
     /// [`ErrorKind::NotARecording`] for another file or a newer major version.
     pub fn new(source: R) -> Result<Self> {
-        Ok(Self { chunks: reader::start(source)?, has_ended: false })
+        Ok(Self { chunks: reader::start(source)?, until_ns: 0, has_ended: false })
     }
 
     fn next_batch(&mut self) -> std::result::Result<Option<AccessBatch>, String> {
         let is_wanted = |kind| kind == ChunkKind::Accesses;
         while let Some((header, raw)) = self.chunks.next_wanted(is_wanted)? {
             if is_wanted(header.kind) {
-                return decode(raw).map(Some);
+                let batch = decode(raw)?;
+                if batch.from_ns < self.until_ns {
+                    return Err("its interval begins before the end of the one before".to_owned());
+                }
+                self.until_ns = batch.to_ns;
+                return Ok(Some(batch));
             }
         }
         Ok(None)
@@ -83,11 +90,12 @@ impl<R: Read + Seek> Iterator for AccessReader<R> {
 }
 
 /// Appends a batch of at most [`AccessBatch::MAX_EVENTS`] of each table, its times in whole
-/// microseconds.
+/// microseconds of its interval.
 pub(super) fn encode(batch: &AccessBatch, out: &mut Vec<u8>) {
     let from_us = batch.from_ns / MICROSECOND_NS;
     put(out, from_us);
-    put(out, (batch.to_ns / MICROSECOND_NS).saturating_sub(from_us));
+    let to_us = (batch.to_ns / MICROSECOND_NS).max(from_us);
+    put(out, to_us - from_us);
     let AccessShifts { requests, moves, touched } = batch.shifts;
     for shift in [requests, moves, touched] {
         put(out, u64::from(shift));
@@ -96,13 +104,13 @@ pub(super) fn encode(batch: &AccessBatch, out: &mut Vec<u8>) {
     for count in [requests, moves, touched] {
         put(out, count);
     }
-    encode_requests(&batch.requests, from_us, out);
-    encode_pages(&batch.pages, from_us, out);
+    encode_requests(&batch.requests, from_us, to_us, out);
+    encode_pages(&batch.pages, from_us, to_us, out);
 }
 
-fn encode_requests(requests: &[DeviceRequest], from_us: u64, out: &mut Vec<u8>) {
+fn encode_requests(requests: &[DeviceRequest], from_us: u64, to_us: u64, out: &mut Vec<u8>) {
     put(out, requests.len() as u64);
-    encode_times(requests.iter().map(|request| request.at_ns), from_us, out);
+    encode_times(requests.iter().map(|request| request.at_ns), from_us, to_us, out);
     out.extend(requests.iter().map(|request| request.kind as u8));
     let mut before = 0;
     for request in requests {
@@ -122,7 +130,7 @@ fn encode_requests(requests: &[DeviceRequest], from_us: u64, out: &mut Vec<u8>) 
     }
 }
 
-fn encode_pages(events: &[PageEvent], from_us: u64, out: &mut Vec<u8>) {
+fn encode_pages(events: &[PageEvent], from_us: u64, to_us: u64, out: &mut Vec<u8>) {
     let of_event = |event: &PageEvent| (device_number::joined(event.device), event.inode);
     let files: BTreeSet<(u32, u64)> = events.iter().map(of_event).collect();
     put(out, files.len() as u64);
@@ -135,7 +143,7 @@ fn encode_pages(events: &[PageEvent], from_us: u64, out: &mut Vec<u8>) {
     let numbers: BTreeMap<(u32, u64), usize> =
         files.into_iter().enumerate().map(|(number, file)| (file, number)).collect();
     put(out, events.len() as u64);
-    encode_times(events.iter().map(|event| event.at_ns), from_us, out);
+    encode_times(events.iter().map(|event| event.at_ns), from_us, to_us, out);
     out.extend(events.iter().map(|event| event.kind as u8));
     let mut number_before = 0;
     let numbered: Vec<usize> = events.iter().map(|event| numbers[&of_event(event)]).collect();
@@ -152,11 +160,16 @@ fn encode_pages(events: &[PageEvent], from_us: u64, out: &mut Vec<u8>) {
     events.iter().for_each(|event| put(out, u64::from(event.pages)));
 }
 
-/// Times in order; what is before the one above it has that one's time.
-fn encode_times(times_ns: impl Iterator<Item = u64>, from_us: u64, out: &mut Vec<u8>) {
+/// Times in order and in the interval; what is before the one above it has that one's time.
+fn encode_times(
+    times_ns: impl Iterator<Item = u64>,
+    from_us: u64,
+    to_us: u64,
+    out: &mut Vec<u8>,
+) {
     let mut before = from_us;
     for at_ns in times_ns {
-        let at_us = (at_ns / MICROSECOND_NS).max(before);
+        let at_us = (at_ns / MICROSECOND_NS).min(to_us).max(before);
         put(out, at_us - before);
         before = at_us;
     }
@@ -186,14 +199,14 @@ fn batch(input: &mut Input<'_>) -> Option<AccessBatch> {
         moves: input.number()?,
         touched: input.number()?,
     };
-    let requests = requests(input, from_us)?;
-    let pages = pages(input, from_us)?;
+    let requests = requests(input, from_us, to_us)?;
+    let pages = pages(input, from_us, to_us)?;
     Some(AccessBatch { from_ns, to_ns, shifts, lost, requests, pages })
 }
 
-fn requests(input: &mut Input<'_>, from_us: u64) -> Option<Vec<DeviceRequest>> {
+fn requests(input: &mut Input<'_>, from_us: u64, to_us: u64) -> Option<Vec<DeviceRequest>> {
     let count = count(input)?;
-    let times = times(input, count, from_us)?;
+    let times = times(input, count, from_us, to_us)?;
     let kinds = input.bytes(count)?;
     let mut before = 0_i64;
     let mut device = || {
@@ -225,7 +238,7 @@ fn requests(input: &mut Input<'_>, from_us: u64) -> Option<Vec<DeviceRequest>> {
     Some(requests)
 }
 
-fn pages(input: &mut Input<'_>, from_us: u64) -> Option<Vec<PageEvent>> {
+fn pages(input: &mut Input<'_>, from_us: u64, to_us: u64) -> Option<Vec<PageEvent>> {
     let file_count = count(input)?;
     let mut before = (0_u32, 0_u64);
     let mut file = || {
@@ -235,7 +248,7 @@ fn pages(input: &mut Input<'_>, from_us: u64) -> Option<Vec<PageEvent>> {
     };
     let files = (0..file_count).map(|_| file()).collect::<Option<Vec<_>>>()?;
     let count = count(input)?;
-    let times = times(input, count, from_us)?;
+    let times = times(input, count, from_us, to_us)?;
     let kinds = input.bytes(count)?;
     let mut number = 0_i64;
     let mut next_number = || {
@@ -245,6 +258,9 @@ fn pages(input: &mut Input<'_>, from_us: u64) -> Option<Vec<PageEvent>> {
     let numbers = (0..count).map(|_| next_number()).collect::<Option<Vec<_>>>()?;
     let jumps = (0..count).map(|_| input.signed()).collect::<Option<Vec<_>>>()?;
     let lengths = small_numbers(input, count)?;
+    if !lengths.iter().all(|pages| (1..=PageEvent::MAX_PAGES).contains(pages)) {
+        return None;
+    }
     let mut ends = vec![[0_u64; PageEventKind::ALL.len()]; file_count];
     let mut events = Vec::with_capacity(count);
     for event in 0..count {
@@ -267,10 +283,11 @@ fn count(input: &mut Input<'_>) -> Option<usize> {
     (count <= AccessBatch::MAX_EVENTS && count <= input.len()).then_some(count)
 }
 
-fn times(input: &mut Input<'_>, count: usize, from_us: u64) -> Option<Vec<u64>> {
+/// Times in order, none after the end of the interval.
+fn times(input: &mut Input<'_>, count: usize, from_us: u64, to_us: u64) -> Option<Vec<u64>> {
     let mut at_us = from_us;
     let mut next = || {
-        at_us = at_us.checked_add(input.number()?)?;
+        at_us = at_us.checked_add(input.number()?).filter(|at_us| *at_us <= to_us)?;
         in_ns(at_us)
     };
     (0..count).map(|_| next()).collect()

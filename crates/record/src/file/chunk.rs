@@ -205,7 +205,7 @@ impl<R: Read> Chunks<R> {
         let Some((bytes, header)) = self.header()? else {
             return Ok(None);
         };
-        let raw = self.payload_unless_apart(&bytes, &header)?;
+        let raw = self.payload_unless_accesses(&bytes, &header)?;
         Ok(Some((header, raw)))
     }
 
@@ -220,7 +220,7 @@ impl<R: Read> Chunks<R> {
 
     /// What follows this header, its checksum right. Accesses are read apart from all else, so
     /// they are not unpacked.
-    fn payload_unless_apart(
+    fn payload_unless_accesses(
         &mut self,
         bytes: &[u8; HEADER_BYTES],
         header: &Header,
@@ -285,7 +285,7 @@ impl<R: Read + Seek> Chunks<R> {
         if left < (HEADER_BYTES + header.payload_bytes) as u64 {
             return Ok(None);
         }
-        let raw = self.payload_unless_apart(&bytes, &header)?;
+        let raw = self.payload_unless_accesses(&bytes, &header)?;
         Ok(Some((header, raw)))
     }
 

@@ -46,9 +46,9 @@ pub struct AccessMaps {
     pub losses: Words<CLASSES>,
 }
 
-/// Keeps accesses, as many as fit.
+/// Records accesses, as many as fit.
 #[derive(Debug)]
-pub struct AccessKeeper {
+pub struct AccessRecorder {
     maps: AccessMaps,
     shifts: [u8; CLASSES],
     /// What the kernel had lost by the last batch, and what was lost here since.
@@ -129,8 +129,8 @@ impl Access {
     }
 }
 
-impl AccessKeeper {
-    /// Nothing is kept before [`AccessKeeper::begin`].
+impl AccessRecorder {
+    /// Nothing is kept before [`AccessRecorder::begin`].
     pub fn new(maps: AccessMaps) -> Self {
         Self {
             maps,
@@ -200,8 +200,9 @@ impl AccessKeeper {
         batches
     }
 
-    /// Counts the bytes of what was written of the batches.
-    pub fn written(&mut self, bytes: u64) {
+    /// Counts a batch that was written, and its bytes.
+    pub fn written(&mut self, batch: &AccessBatch, bytes: u64) {
+        self.totals.kept += batch.len() as u64;
         if self.budget.use_bytes(bytes) {
             let why =
                 format!("{} KiB of {} are used", self.budget.used >> 10, self.budget.limit >> 10);
@@ -251,7 +252,6 @@ impl AccessKeeper {
         self.lost_before = lost;
         let [requests, moves, touched] = counts;
         whole.lost = AccessCounts { requests, moves, touched };
-        self.totals.kept += whole.len() as u64;
         self.totals.lost += counts.iter().sum::<u64>();
         whole.requests.sort_by_key(|request| request.at_ns);
         whole.pages.sort_by_key(|event| event.at_ns);
@@ -365,6 +365,9 @@ fn parse(record: &[u8], started_ns: u64) -> Option<Access> {
     let kind = objects::number(record, 32)?;
     if let Some(page_kind) = kind.checked_sub(FIRST_PAGE_KIND) {
         let kind = *PageEventKind::ALL.get(page_kind as usize)?;
+        if !(1..=PageEvent::MAX_PAGES).contains(&length) {
+            return None;
+        }
         let (inode, index, pages) = (other, place, length);
         let event = PageEvent { at_ns, device, inode, index, pages, kind };
         return Some(Access::Page(event, objects::number(record, 36)?));

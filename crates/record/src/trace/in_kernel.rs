@@ -20,7 +20,7 @@ mod sums;
 mod totals;
 mod who;
 
-use super::accesses::AccessKeeper;
+use super::accesses::AccessRecorder;
 use super::block::RequestTotals;
 use super::cpu::{self, CpuSums, sample_period_ns};
 use super::reducer::TraceSums;
@@ -142,7 +142,7 @@ pub struct InKernel {
     /// Of pages that came back: what was counted before the begin, and since.
     returns: Option<(ReturnSums, ReturnSums)>,
     /// Keeps single accesses, where that is asked for.
-    accesses: Option<AccessKeeper>,
+    accesses: Option<AccessRecorder>,
     /// Processes of the subject whose threads get storage from the next walk.
     adopted: Vec<u32>,
     /// What a walk wrote, kept for its room.
@@ -377,11 +377,11 @@ impl InKernel {
     fn keep_accesses(&mut self) {
         let is_open = self.sights.get(&Family::Accesses).is_some_and(SourceState::is_open);
         let maps = self.maps.accesses.take().filter(|_| is_open);
-        self.accesses = maps.map(AccessKeeper::new);
+        self.accesses = maps.map(AccessRecorder::new);
     }
 
     /// What keeps single accesses.
-    pub fn accesses_mut(&mut self) -> Option<&mut AccessKeeper> {
+    pub fn accesses_mut(&mut self) -> Option<&mut AccessRecorder> {
         self.accesses.as_mut()
     }
 

@@ -144,8 +144,8 @@ impl<S: RecordSink> Recorder<S> {
         self.read_work(true);
         self.read_gauges();
         self.started_ns = sys::clock::now_ns();
-        if let Some(keeper) = self.tracer.as_mut().and_then(Tracer::accesses) {
-            keeper.begin(self.started_ns, self.access_bytes);
+        if let Some(accesses) = self.tracer.as_mut().and_then(Tracer::accesses) {
+            accesses.begin(self.started_ns, self.access_bytes);
         }
         self.started_ns
     }
@@ -202,15 +202,15 @@ impl<S: RecordSink> Recorder<S> {
 
     /// Keeps single accesses; with `all` what waited as well.
     fn take_accesses(&mut self, all: bool) {
-        let Some(keeper) = self.tracer.as_mut().and_then(Tracer::accesses) else {
+        let Some(accesses) = self.tracer.as_mut().and_then(Tracer::accesses) else {
             return;
         };
-        for batch in keeper.take(all) {
+        for batch in accesses.take(all) {
             if self.stopped_early.is_some() {
                 return;
             }
             match self.sink.accesses(&batch) {
-                Ok(bytes) => keeper.written(bytes),
+                Ok(bytes) => accesses.written(&batch, bytes),
                 Err(error) => {
                     self.stopped_early = Some(error.to_string());
                     let _ = self.report.send(News::Stopped);
@@ -326,7 +326,7 @@ impl<S: RecordSink> Recorder<S> {
         }
         let listener = self.listener.take();
         let report = listener.map_or_else(TaskReport::default, |listener| listener.finish(now_ns));
-        let kept = self.tracer.as_mut().and_then(Tracer::accesses).map(|keeper| keeper.summary());
+        let kept = self.tracer.as_mut().and_then(Tracer::accesses).map(|accesses| accesses.summary());
         if let Some(text) = kept {
             let ended_ns = now_ns.saturating_sub(self.started_ns);
             self.note(ACCESSES_KEPT, text, ended_ns, ended_ns);
