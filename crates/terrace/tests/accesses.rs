@@ -8,9 +8,9 @@ mod support;
 use record::file::AccessReader;
 use record::{AccessBatch, DeviceRequest, PageEvent, PageEventKind, RequestKind};
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -21,6 +21,22 @@ use testkit::{LoopDevice, Random, TempDir};
 
 const PAGE: u64 = 4096;
 const SECTORS: u64 = PAGE / 512;
+
+/// The bytes of the chunks of accesses in a recording, with their headers.
+fn bytes_of_accesses(file: &Path) -> u64 {
+    const FILE_HEADER: usize = 16;
+    const HEADER: usize = 32;
+    const ACCESSES: u8 = 10;
+    let whole = std::fs::read(file).unwrap();
+    let (mut at, mut bytes) = (FILE_HEADER, 0);
+    while at + HEADER <= whole.len() {
+        let payload = u32::from_le_bytes(whole[at + 4..at + 8].try_into().unwrap());
+        let length = HEADER + payload as usize;
+        bytes += if whole[at] == ACCESSES { length as u64 } else { 0 };
+        at += length;
+    }
+    bytes
+}
 
 /// A recorder in the background.
 struct Recorder(Child);
@@ -197,6 +213,28 @@ fn pages_that_come_go_and_are_read_are_kept() {
 }
 
 #[test]
+fn a_recorder_without_the_rights_says_that_no_accesses_were_kept() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let directory = TempDir::new();
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+    let mut ordinary = Command::new("setpriv");
+    ordinary.args(["--reuid=65534", "--regid=65534", "--clear-groups", support::TERRACE]);
+    let may_run = ordinary.arg("--version").output().is_ok_and(|output| output.status.success());
+    if !may_run {
+        return testkit::skip("setpriv, and a binary that everyone may run");
+    }
+    let mut ordinary = Command::new("setpriv");
+    ordinary.args(["--reuid=65534", "--regid=65534", "--clear-groups", support::TERRACE]);
+    ordinary.args(["record", "--accesses", "--for", "300ms", "-o"]).arg(directory.join("a.trec"));
+    let output = ordinary.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("no accesses were kept").count(), 1, "{said}");
+}
+
+#[test]
 fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
     if let Some(need) = needs() {
         return testkit::skip(need);
@@ -237,9 +275,8 @@ fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
     let spans = value["spans"].as_array().unwrap().iter();
     let sampled = spans.filter(|span| span["text"].as_str().unwrap().contains("sampled")).count();
     assert!(sampled > 0, "{value}");
-    // All else takes some kilobytes a second.
-    let bytes = std::fs::metadata(&file).unwrap().len();
-    assert!(bytes < BYTES + (2 << 20), "{bytes}");
+    let bytes = bytes_of_accesses(&file);
+    assert!((BYTES / 4..=BYTES).contains(&bytes), "{bytes}");
     assert!(whole.iter().all(|batch| {
         let shifts = batch.shifts;
         let moves = batch.pages.iter().filter(|event| event.kind != PageEventKind::Touched);

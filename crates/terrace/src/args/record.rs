@@ -37,8 +37,8 @@ pub struct RecordArgs {
     pub keep_change: bool,
 
     /// Also keep single requests to block devices and pages of files that come, go and are read,
-    /// in at most SIZE; when they are too many, a share of them (default without SIZE: 256m). As
-    /// root
+    /// of the whole machine, in at most SIZE; when they are too many, a share of them (default
+    /// without SIZE: 256m). As root
     #[arg(
         long,
         value_name = "SIZE",

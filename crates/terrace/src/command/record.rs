@@ -65,11 +65,15 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     drop(service);
     drop(progress);
     let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
+    let mut lacks: Vec<String> = lack(&captured.recording).into_iter().collect();
     if args.accesses.is_some() {
-        output::announce("record", &accesses_kept(&captured.recording));
+        match accesses_kept(&captured.recording) {
+            Ok(text) => output::announce("record", &text),
+            Err(why) => lacks.push(why),
+        }
     }
     OutputTarget::standard().write(&summary(&captured, &file))?;
-    match lack(&captured.recording) {
+    match (!lacks.is_empty()).then(|| lacks.join("; ")) {
         Some(text) => Ok(output::complain(&Error::new(Exit::Partial, text).during("record"))),
         None => Ok(Exit::Done),
     }
@@ -99,14 +103,14 @@ fn start_service(output: &Path) -> Service {
 }
 
 /// What became of the accesses, or why none were kept.
-fn accesses_kept(recording: &Recording) -> String {
+fn accesses_kept(recording: &Recording) -> std::result::Result<String, String> {
     let sight = recording.facts.sight(Family::Accesses.sight());
     if let SourceState::Closed { why, remedy } = sight {
         let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        return format!("no accesses were kept: {why}{remedy}");
+        return Err(format!("no accesses were kept: {why}{remedy}"));
     }
     let said = recording.spans.iter().rfind(|span| span.kind == ACCESSES_KEPT);
-    said.map_or_else(|| "no accesses were kept".to_owned(), |span| span.text.clone())
+    said.map(|span| span.text.clone()).ok_or_else(|| "no accesses were kept".to_owned())
 }
 
 /// What the recording lacks, if it is not all that was asked for.

@@ -59,8 +59,10 @@ pub fn open_trace(path: &Path, block_bytes: u64) -> Result<Trace> {
     let failed = |error: &io::Error| unreadable(path, error);
     let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
     let mut plain = BufReader::with_capacity(PIECE_BYTES, file);
+    let mut shifts = AccessShifts::default();
     let packed_begin = plain.fill_buf().map_err(|error| failed(&error))?;
     let source = if packed_begin.starts_with(&MAGIC) {
+        shifts = smallest_shares(AccessReader::open(path)?);
         TraceSource::Recording(Box::new(AccessReader::open(path)?), BTreeMap::new())
     } else {
         let mut text: Box<dyn BufRead> = if packed_begin.starts_with(&ZSTD_MAGIC) {
@@ -84,8 +86,21 @@ pub fn open_trace(path: &Path, block_bytes: u64) -> Result<Trace> {
         failure: None,
         path: path.to_owned(),
         block_bytes,
-        shifts: AccessShifts::default(),
+        shifts,
         lost: 0,
+    })
+}
+
+/// The smallest share of each class in a recording, as far as it can be read: larger ones contain
+/// it, so that the whole recording can be taken as one of this share.
+fn smallest_shares(batches: impl Iterator<Item = record::Result<AccessBatch>>) -> AccessShifts {
+    batches.map_while(record::Result::ok).fold(AccessShifts::default(), |smallest, batch| {
+        let AccessShifts { requests, moves, touched } = batch.shifts;
+        AccessShifts {
+            requests: smallest.requests.max(requests),
+            moves: smallest.moves.max(moves),
+            touched: smallest.touched.max(touched),
+        }
     })
 }
 
@@ -110,7 +125,7 @@ impl Iterator for Trace {
 }
 
 impl Trace {
-    /// The shares that a recording kept, the smallest until now; a trace of another tool has all.
+    /// The shares of a recording, the smallest that it ever kept; a trace of another tool has all.
     pub fn shifts(&self) -> AccessShifts {
         self.shifts
     }
@@ -126,7 +141,7 @@ impl Trace {
             TraceSource::Other(source, reader) => self.fill_from_other(source, reader),
             TraceSource::Recording(mut batches, mut devices) => {
                 if let Some(batch) = batches.next() {
-                    self.take(&batch?, &mut devices)?;
+                    self.add_batch(&batch?, &mut devices)?;
                     self.source = TraceSource::Recording(batches, devices);
                 }
                 Ok(())
@@ -154,18 +169,19 @@ impl Trace {
             }
         };
         self.ready.extend(requests);
-        read.map_err(|error| self.wrong(&error.to_string()))
+        read.map_err(|error| self.trace_error(&error.to_string()))
     }
 
-    /// Takes the reads and writes of a batch, those of the share that all batches have.
-    fn take(&mut self, batch: &AccessBatch, devices: &mut BTreeMap<(u32, u32), u64>) -> Result<()> {
-        let AccessShifts { requests, moves, touched } = batch.shifts;
-        self.shifts.requests = self.shifts.requests.max(requests);
-        self.shifts.moves = self.shifts.moves.max(moves);
-        self.shifts.touched = self.shifts.touched.max(touched);
+    /// Adds the reads and writes of a batch, those of the share that all batches have.
+    fn add_batch(
+        &mut self,
+        batch: &AccessBatch,
+        devices: &mut BTreeMap<(u32, u32), u64>,
+    ) -> Result<()> {
         self.lost = self.lost.saturating_add(batch.lost.requests);
         for request in &batch.requests {
-            if request.kind == RequestKind::Discard || request.sectors == 0 {
+            let is_kept = request.is_followed(self.shifts.requests);
+            if !is_kept || request.kind == RequestKind::Discard || request.sectors == 0 {
                 continue;
             }
             let next = devices.len() as u64;
@@ -177,7 +193,7 @@ impl Trace {
                 Some((first_key, u32::try_from(blocks).ok()?))
             });
             let (first_key, blocks) = place.ok_or_else(|| {
-                self.wrong(&format!("its sector {} is beyond any disk", request.sector))
+                self.trace_error(&format!("its sector {} is beyond any disk", request.sector))
             })?;
             let is_write = request.kind == RequestKind::Write;
             let at_ns = request.at_ns;
@@ -186,7 +202,7 @@ impl Trace {
         Ok(())
     }
 
-    fn wrong(&self, why: &str) -> Error {
+    fn trace_error(&self, why: &str) -> Error {
         Error::new(Exit::Impossible, format!("{}: {why}", self.path.display()))
     }
 }
@@ -247,13 +263,13 @@ pub fn export_oracle_general(args: &ExportArgs) -> Result<Exit> {
         let at_s = u32::try_from(request.at_ns / 1_000_000_000).unwrap_or(u32::MAX);
         if keys.len() + request.blocks as usize > EXPORTED_MAX {
             let why = format!("it has more than {EXPORTED_MAX} requests for blocks");
-            return Err(trace.wrong(&why));
+            return Err(trace.trace_error(&why));
         }
         keys.extend(request.keys());
         times_s.resize(keys.len(), at_s);
     }
     if keys.is_empty() {
-        let none = trace.wrong("it has no request for a block");
+        let none = trace.trace_error("it has no request for a block");
         return Err(none.hint("terrace record --accesses keeps them, as root"));
     }
     target.stream(|sink| {
@@ -280,6 +296,9 @@ fn unwritable(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::recording::{Facts, RecordingOutcome};
+    use record::DeviceRequest;
+    use record::file::Writer;
     use std::io::Write;
     use testkit::TempDir;
 
@@ -323,6 +342,39 @@ mod tests {
         let mut packed = zstd::stream::write::Encoder::new(Vec::new(), 3).unwrap();
         packed.write_all(&oracle()).unwrap();
         assert_eq!(of_bytes(&packed.finish().unwrap()).unwrap(), of_bytes(&oracle()).unwrap());
+    }
+
+    #[test]
+    fn a_share_that_fell_holds_for_the_whole_recording() {
+        const REGION_SECTORS: u64 = 1 << 11;
+        let batch = |second: u64, requests| {
+            let at_ns = second * 1_000_000_000;
+            let request = |region: u64| DeviceRequest {
+                at_ns,
+                latency_ns: 1000,
+                device: (8, 0),
+                sector: region * REGION_SECTORS,
+                sectors: 8,
+                kind: RequestKind::Read,
+            };
+            let shifts = AccessShifts { requests, ..AccessShifts::default() };
+            let kept = (0..64).map(request).filter(|request| request.is_followed(requests));
+            let (from_ns, to_ns) = (at_ns, at_ns + 1_000_000_000);
+            AccessBatch { from_ns, to_ns, shifts, requests: kept.collect(), ..Default::default() }
+        };
+        let facts = Facts::default();
+        let mut writer = Writer::new(Vec::new(), &facts).unwrap();
+        for (second, shift) in [(0, 0), (1, 3)] {
+            writer.accesses(&batch(second, shift)).unwrap();
+        }
+        let bytes = writer.finish(&facts, &RecordingOutcome::default()).unwrap();
+        let all = of_bytes(&bytes).unwrap();
+        let keys = |second: u64| -> Vec<u64> {
+            let of_second = all.iter().filter(|request| request.at_ns == second * 1_000_000_000);
+            of_second.map(|request| request.first_key).collect()
+        };
+        assert_eq!(keys(0).len(), 64 / 8);
+        assert_eq!(keys(0), keys(1));
     }
 
     #[test]
