@@ -23,10 +23,10 @@ struct access_record {
 	u64 other;	/* the latency in ns, or the inode */
 	u32 device, length, kind, thread;
 };
-/* Its size is that of a page, unless the loader is asked for more. */
+/* Its size is that of the largest page of any kernel, unless the loader is asked for more. */
 struct {
 	MAP_NUMBER(type, MAP_RINGBUF);
-	MAP_NUMBER(max_entries, 4096);
+	MAP_NUMBER(max_entries, 65536);
 } accesses SECTION(".maps");
 
 /* By class, all bits of the share: a place is followed if it has none of them. */
@@ -107,12 +107,20 @@ int access_deleted(u64 *context)
 	return 0;
 }
 
-/* A read comes by here again for each batch of folios, with the end of the whole read. */
+/*
+ * A read comes by here again for each batch of folios, with the end of the whole read. That may be
+ * far behind the end of the file, where there is no page.
+ */
 SECTION("tp_btf/mm_filemap_get_pages")
 int access_read(u64 *context)
 {
 	struct address_space *mapping = (void *)context[0];
 	u64 index = context[1], last = context[2];
+	u64 end = (mapping->host->i_size + (1ull << page_shift) - 1) >> page_shift;
+	if (last >= end)
+		last = end - 1;
+	if (!end || last < index)
+		return 0;
 	keep_pages(mapping->host, index, last - index + 1, ACCESS_TOUCHES, ACCESS_TOUCHED);
 	return 0;
 }

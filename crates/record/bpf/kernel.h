@@ -87,6 +87,7 @@ KERNEL_STRUCT super_block { u32 s_dev; };
 KERNEL_STRUCT inode {
 	u16 i_mode;
 	u32 i_rdev;
+	u64 i_size;
 	unsigned long i_ino;
 	struct super_block *i_sb;
 	struct hlist_head i_dentry;

@@ -213,6 +213,42 @@ fn pages_that_come_go_and_are_read_are_kept() {
 }
 
 #[test]
+fn a_read_beyond_the_end_of_a_file_asks_for_no_more_than_its_pages() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_events").unwrap();
+    if !listed.contains("mm_filemap_get_pages") {
+        return testkit::skip("the kernel's event of reads");
+    }
+    // A share of the pages is followed, so of many files some.
+    const FILES: usize = 400;
+    const BYTES: usize = 5000;
+    let directory = TempDir::new();
+    let name = |number: usize| directory.join(format!("small{number}"));
+    (0..FILES).for_each(|number| std::fs::write(name(number), [7; BYTES]).unwrap());
+    let file = directory.join("a.trec");
+    let recorder = Recorder::start(&file, "--accesses");
+    let mut buffer = vec![0; 1 << 20];
+    let mut inodes = BTreeSet::new();
+    for number in 0..FILES {
+        let small = File::open(name(number)).unwrap();
+        assert_eq!(small.read_at(&mut buffer, 0).unwrap(), BYTES);
+        inodes.insert(small.metadata().unwrap().ino());
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    recorder.end();
+    let whole = batches(&file);
+    let of_files = whole
+        .iter()
+        .flat_map(|batch| &batch.pages)
+        .filter(|event| event.kind == PageEventKind::Touched && inodes.contains(&event.inode));
+    let asked: Vec<(u64, u32)> = of_files.map(|event| (event.index, event.pages)).collect();
+    assert!(!asked.is_empty());
+    assert!(asked.iter().all(|pages| *pages == (0, 2)), "{asked:?}");
+}
+
+#[test]
 fn a_recorder_without_the_rights_says_that_no_accesses_were_kept() {
     if !testkit::is_root() {
         return testkit::skip("root");
