@@ -68,8 +68,7 @@ fn a_fast_stick_on_a_slow_hub_behind_another() {
     );
     assert_eq!(link.slowest_hub_bits_per_s(), Some(12_000_000));
     assert_eq!((link.port_bits_per_s, link.driver.as_deref()), (Some(480_000_000), Some("uas")));
-    let sentence =
-        "behind 2 hubs at 12 Mbit/s though the stick can do 5 Gbit/s: plug it in directly, or with \
+    let sentence = "behind 2 hubs at 12 Mbit/s though the stick can do 5 Gbit/s: plug it in directly, or with \
          another cable";
     assert_eq!(DeviceLink::Usb(link).sentence(), sentence);
 }

@@ -116,8 +116,11 @@ impl UsbLink {
             return Some("no port of this machine is faster".to_owned());
         }
         let is_slowed_by_hub = self.slowest_hub_bits_per_s().is_some_and(|slowest| slowest <= is);
-        let advice =
-            if is_slowed_by_hub { "plug it in directly, or with another cable" } else { "try another port or cable" };
+        let advice = if is_slowed_by_hub {
+            "plug it in directly, or with another cable"
+        } else {
+            "try another port or cable"
+        };
         Some(advice.to_owned())
     }
 

@@ -161,12 +161,7 @@ fn encode_pages(events: &[PageEvent], from_us: u64, to_us: u64, out: &mut Vec<u8
 }
 
 /// Times in order and in the interval; what is before the one above it has that one's time.
-fn encode_times(
-    times_ns: impl Iterator<Item = u64>,
-    from_us: u64,
-    to_us: u64,
-    out: &mut Vec<u8>,
-) {
+fn encode_times(times_ns: impl Iterator<Item = u64>, from_us: u64, to_us: u64, out: &mut Vec<u8>) {
     let mut before = from_us;
     for at_ns in times_ns {
         let at_us = (at_ns / MICROSECOND_NS).min(to_us).max(before);

@@ -326,7 +326,8 @@ impl<S: RecordSink> Recorder<S> {
         }
         let listener = self.listener.take();
         let report = listener.map_or_else(TaskReport::default, |listener| listener.finish(now_ns));
-        let kept = self.tracer.as_mut().and_then(Tracer::accesses).map(|accesses| accesses.summary());
+        let kept =
+            self.tracer.as_mut().and_then(Tracer::accesses).map(|accesses| accesses.summary());
         if let Some(text) = kept {
             let ended_ns = now_ns.saturating_sub(self.started_ns);
             self.note(ACCESSES_KEPT, text, ended_ns, ended_ns);
