@@ -23,7 +23,15 @@ struct Conclusion {
 /// The verdict from the figures.
 #[must_use]
 pub fn judge(result: &Qualification) -> QualificationVerdict {
-    let rules = [ended_early, capacity, beside_disk, random_read, random_write, sustained_write];
+    let rules = [
+        ended_early,
+        capacity,
+        beside_disk,
+        random_read,
+        random_write,
+        sustained_write,
+        not_proved,
+    ];
     let mut all: Vec<Conclusion> = rules.iter().filter_map(|rule| rule(result)).collect();
     let first = |answer| all.iter().position(|conclusion| conclusion.answer == answer);
     let decisive = first(Suitability::No)
@@ -63,6 +71,16 @@ fn capacity(result: &Qualification) -> Option<Conclusion> {
         .map_or_else(|| "it".to_owned(), |bytes| format!("it claims {} and", gigabytes(bytes)));
     let reason = capacity.reason.as_deref().unwrap_or("what was read is not what was written");
     no(format!("{claimed} does not hold what is written to it: {reason}"))
+}
+
+/// Without one byte proved it may hold nothing. A device is not written to at all.
+fn not_proved(result: &Qualification) -> Option<Conclusion> {
+    let capacity = &result.capacity;
+    if capacity.outcome != CapacityOutcome::NotTried || result.target.is_block_device {
+        return None;
+    }
+    let reason = capacity.reason.as_deref().unwrap_or("nothing was read back");
+    unproven(format!("none of its capacity is proved: {reason}"))
 }
 
 /// Its reads beside those of the disk.
@@ -117,12 +135,19 @@ fn random_write(result: &Qualification) -> Option<Conclusion> {
         let is_known = result.capacity.outcome == CapacityOutcome::Refused;
         return if is_known { None } else { unproven("its writes were not measured") };
     };
+    if let Err(reason) = service(Some(figures)) {
+        return unproven(format!("its writes do not count: {reason}"));
+    }
     line("writes of 512 KiB", figures.bytes_per_s.as_ref()?, WRITE_LINE_BYTES_PER_S)
 }
 
 /// After a burst only the rate that lasts counts.
 fn sustained_write(result: &Qualification) -> Option<Conclusion> {
     let burst = result.burst.as_ref()?;
+    let transfer = result.sequential_write.as_ref()?;
+    if let Err(reason) = from_device(&transfer.served_by, &transfer.served_reason) {
+        return unproven(format!("its writes in sequence do not count: {reason}"));
+    }
     let what = format!("writes after the first {}", gigabytes(burst.bytes));
     line(&what, result.sustained_write.as_ref()?, WRITE_LINE_BYTES_PER_S)
 }
@@ -144,11 +169,17 @@ fn line(what: &str, rate: &Estimate, line_bytes_per_s: f64) -> Option<Conclusion
 /// The time of one request, if the device served it; the error says why it does not count.
 fn service(figures: Option<&RequestFigures>) -> Result<&Latency, String> {
     let figures = figures.ok_or("they were not measured")?;
-    if figures.served_by != SERVED_BY_DEVICE {
-        let by = if figures.served_by.is_empty() { "no counter says what" } else { "a cache" };
-        return Err(format!("{by} answered ({})", figures.served_reason));
-    }
+    from_device(&figures.served_by, &figures.served_reason)?;
     figures.service_ns.as_ref().ok_or_else(|| "none ended in the time".to_owned())
+}
+
+/// The error says what answered instead.
+fn from_device(served_by: &str, reason: &str) -> Result<(), String> {
+    if served_by == SERVED_BY_DEVICE {
+        return Ok(());
+    }
+    let by = if served_by.is_empty() { "no counter says what" } else { "a cache" };
+    Err(format!("{by} answered ({reason})"))
 }
 
 /// A size as devices are sold.
@@ -178,7 +209,7 @@ mod tests {
     use super::*;
     use model::estimate::{Better, Covers};
     use model::qualification::{
-        CapacityCheck, ComparedDisk, EraseBlock, QualifiedTarget, WriteBurst,
+        CapacityCheck, ComparedDisk, EraseBlock, QualifiedTarget, TransferFigures, WriteBurst,
     };
 
     fn around(value: f64) -> Option<Estimate> {
@@ -225,7 +256,14 @@ mod tests {
             random_write: figures(80e6, 512 << 10),
             read_while_writing: None,
             sequential_read: None,
-            sequential_write: None,
+            sequential_write: Some(TransferFigures {
+                bytes: 1 << 30,
+                wall_s: 150.0,
+                bytes_per_s: around(7e6),
+                series: Vec::new(),
+                served_by: SERVED_BY_DEVICE.to_owned(),
+                served_reason: String::new(),
+            }),
             burst: None,
             sustained_write: around(7e6),
             capacity: CapacityCheck {
@@ -294,6 +332,9 @@ mod tests {
         let refused = sentence(&bursting(0.5e6), Suitability::No);
         assert!(refused.contains("after the first 200 MB: 500 kB/s"), "{refused}");
         sentence(&bursting(7e6), Suitability::Yes);
+        let mut cached = bursting(7e6);
+        cached.sequential_write.as_mut().unwrap().served_by = "page cache".to_owned();
+        assert!(sentence(&cached, Suitability::Unproven).contains("in sequence do not count"));
     }
 
     #[test]
@@ -319,6 +360,12 @@ mod tests {
         let mut cached = stick(900.0, 1e7);
         cached.random_read.as_mut().unwrap().served_by = "page cache".to_owned();
         assert!(sentence(&cached, Suitability::Unproven).contains("a cache answered"));
+        let mut cached = stick(9e5, 1e7);
+        cached.random_write.as_mut().unwrap().served_by = "page cache".to_owned();
+        assert!(sentence(&cached, Suitability::Unproven).contains("its writes do not count"));
+        let mut unread = stick(9e5, 1e7);
+        unread.capacity = CapacityCheck::not_tried(None, "it came from a cache");
+        assert!(sentence(&unread, Suitability::Unproven).contains("proved: it came from a cache"));
         let device = Qualification { random_write: None, ..stick(9e5, 1e7) };
         let target = QualifiedTarget { is_block_device: true, ..device.target.clone() };
         sentence(&Qualification { target, ..device }, Suitability::Unproven);

@@ -60,7 +60,7 @@ pub struct Qualification {
     pub disk_unseen: Option<String>,
     /// What follows from all this.
     pub verdict: QualificationVerdict,
-    /// Bytes written, all of them in the nameless file.
+    /// Bytes written, all of them in nameless files: this one, and that of `--for`.
     pub written_bytes: u64,
     /// What the reader should know: what was left out, and why.
     pub notes: Vec<String>,
@@ -169,10 +169,10 @@ pub struct CapacityCheck {
     /// The highest place on the disk that was written, in bytes from its start; `None` where the
     /// file system does not say.
     pub highest_place: Option<u64>,
-    /// How many other places were read before and after a block was written to the highest place;
-    /// 0: none, with the reason in `aliases_unseen`.
+    /// How many other places were read before and after a block was written; 0: none, with the
+    /// reason in `aliases_unseen`.
     pub aliases_read: u32,
-    /// Why they were not read.
+    /// Why none, or not all, were read.
     pub aliases_unseen: Option<String>,
     /// The place that changed when another was written; only of a stick that is refused.
     pub damaged_place: Option<u64>,

@@ -48,15 +48,22 @@ pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
 }
 
 /// Writes `content` over the block at `offset` of the device at `path`, past the page cache, but
-/// only if the block holds exactly `expected` at that moment; whether it was written. The only
-/// write to a device of others in this program: it undoes a change that its own write to a file
-/// made elsewhere on a device that lies about its size.
+/// only if that is the device `numbers` (major and minor) and the block holds exactly `expected` at
+/// that moment; whether it was written. The only write to a device of others in this program: it
+/// undoes a change that its own write to a file made elsewhere on a device that lies about its
+/// size.
 ///
 /// # Errors
-/// `Denied` where the device may not be opened for writing; `Invalid` for lengths that differ;
-/// `Device` if a request fails.
-pub fn undo_change(path: &Path, offset: u64, expected: &[u8], content: &[u8]) -> Result<bool> {
-    use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+/// `Denied` where the device may not be opened for writing; `Invalid` for lengths that differ and
+/// for another device; `Device` if a request fails.
+pub fn undo_change(
+    path: &Path,
+    numbers: (u32, u32),
+    offset: u64,
+    expected: &[u8],
+    content: &[u8],
+) -> Result<bool> {
+    use std::os::unix::fs::{FileExt, OpenOptionsExt};
     const OPERATION: &str = "restore a block of";
     let fail = |source| Error::new(OPERATION, source).at(path);
     if expected.len() != content.len() || expected == content {
@@ -66,8 +73,8 @@ pub fn undo_change(path: &Path, offset: u64, expected: &[u8], content: &[u8]) ->
     let mut options = std::fs::OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
     let device = options.open(path).map_err(fail)?;
-    if !device.metadata().map_err(fail)?.file_type().is_block_device() {
-        return Err(Error::invalid(OPERATION, "not a block device").at(path));
+    if numbers_of(&device).map_err(|error| error.at(path))? != Some(numbers) {
+        return Err(Error::invalid(OPERATION, "not the block device that was meant").at(path));
     }
     device.read_exact_at(&mut buffer, offset).map_err(fail)?;
     if *buffer != *expected {
@@ -102,6 +109,17 @@ pub fn device_numbers(device: u64) -> (u32, u32) {
     (major(device), minor(device))
 }
 
+/// The major and minor number of an opened block device; `None` for any other kind of file.
+///
+/// # Errors
+/// None in practice; the descriptor is open.
+pub fn numbers_of(file: &File) -> Result<Option<(u32, u32)>> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let metadata = file.metadata().map_err(|source| Error::new("examine", source))?;
+    let is_block_device = metadata.file_type().is_block_device();
+    Ok(is_block_device.then(|| device_numbers(metadata.rdev())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +139,25 @@ mod tests {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(size_bytes(&file).unwrap_err().kind, ErrorKind::Unsupported);
         assert_eq!(logical_block_bytes(&file).unwrap_err().kind, ErrorKind::Unsupported);
+        assert_eq!(numbers_of(&file).unwrap(), None);
+    }
+
+    /// Only the device that was meant is written, and only over the block that is expected there.
+    #[test]
+    fn a_change_is_undone_only_on_the_device_that_was_meant() {
+        let directory = testkit::TempDir::new();
+        std::fs::write(directory.join("image"), vec![0; 1 << 20]).unwrap();
+        let Ok(device) = testkit::LoopDevice::over(&directory.join("image")) else {
+            return testkit::skip("root and loop devices");
+        };
+        let path = device.path();
+        let numbers = numbers_of(&File::open(path).unwrap()).unwrap().unwrap();
+        let (ours, before) = ([0; 4096], [7; 4096]);
+        let undo = |numbers, expected: &[u8]| undo_change(path, numbers, 8192, expected, &before);
+        let other = (numbers.0, numbers.1 + 1);
+        assert_eq!(undo(other, &ours).unwrap_err().kind, ErrorKind::Invalid);
+        assert!(!undo(numbers, &[1; 4096]).unwrap());
+        assert!(undo(numbers, &ours).unwrap());
+        assert!(!undo(numbers, &ours).unwrap(), "it holds what was before");
     }
 }

@@ -7,13 +7,16 @@
 
 use crate::error::Result;
 use crate::signals;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// The signal that asked for the end; 0 while none has.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// When it came, by the monotonic clock; 0 while none has.
 static SINCE_NS: AtomicU64 = AtomicU64::new(0);
+
+/// How many [`Hold`]s live.
+static HOLDS: AtomicU32 = AtomicU32::new(0);
 
 /// Signals this soon after the first are the same request: typing is slower.
 const SAME_REQUEST_NS: u64 = 500_000_000;
@@ -49,6 +52,23 @@ pub fn signal() -> Option<i32> {
     Some(SIGNAL.load(Ordering::Relaxed)).filter(|number| *number != 0)
 }
 
+/// While it lives a second signal does not kill either: what was changed for a moment is put back.
+#[derive(Debug)]
+pub struct Hold(());
+
+/// Begins a short part that is not to be cut off between two writes. SIGQUIT and SIGKILL do kill.
+#[must_use]
+pub fn hold() -> Hold {
+    HOLDS.fetch_add(1, Ordering::Relaxed);
+    Hold(())
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        HOLDS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Makes sure that writing to a closed pipe is an error and never kills, whatever the parent
 /// process had set: what the program owns must still be removed.
 pub fn reset_broken_pipe() {
@@ -71,6 +91,7 @@ extern "C" fn on_signal(number: libc::c_int) {
     match SINCE_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => SIGNAL.store(number, Ordering::Relaxed),
         Err(since_ns) if now_ns.saturating_sub(since_ns) < SAME_REQUEST_NS => {}
+        Err(_) if HOLDS.load(Ordering::Relaxed) > 0 => {}
         Err(_) => {
             // SAFETY: both calls are async-signal-safe. The signal is blocked until this
             // handler returns, and then meets the default disposition.

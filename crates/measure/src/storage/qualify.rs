@@ -120,7 +120,8 @@ pub fn qualify(
     if is_wanted && !sys::interrupt::requested() {
         begin("reading the disk that it would help");
         let part = plan.share(DISK_PERCENT);
-        match compared::measure(plan.compare_with.as_deref(), &candidate, &part) {
+        let written = &mut result.written_bytes;
+        match compared::measure(plan.compare_with.as_deref(), &candidate, &part, written) {
             Ok(disk) => result.disk = Some(disk),
             Err(reason) => result.disk_unseen = Some(reason),
         }
@@ -207,25 +208,27 @@ fn directory(
     let mut transfers = transfers::OwnFile::new(candidate, size)?;
     begin("looking whether it is as large as it claims");
     let mut check = AliasCheck::prepare(candidate, size, transfers.seed());
+    // The blocks of the check take their time from the writing.
+    let part = plan.long_share(WRITE_PERCENT);
+    let is_any = check.order() == FileOrder::Any;
+    let tried = if is_any { check.highest_block(candidate) } else { Ok(()) };
     result.capacity = check.report();
-    result.written_bytes = aliases::BLOCK_BYTES;
-    if check.order() == FileOrder::Any {
-        check.highest_block(candidate)?;
-        result.capacity = check.report();
-    }
+    result.written_bytes = check.written_bytes();
+    tried?;
     if check.is_refused() {
         return Ok(());
     }
     begin("writing in sequence");
-    let part = plan.long_share(WRITE_PERCENT);
-    let written = transfers.write(&part, &mut |offset| check.next_block(candidate, offset));
+    let written = transfers.write(&part, &mut |offset| check.next_block(candidate, offset))?;
     result.capacity = check.report();
-    let written = written?;
     result.file_bytes = Some(written.bytes);
-    result.written_bytes += written.bytes;
+    result.written_bytes = check.written_bytes() + written.bytes;
     (result.burst, result.sustained_write) = (written.burst, written.sustained);
     result.sequential_write = Some(written.figures);
     result.is_cut_short |= written.bytes < size.0;
+    if let Some(failure) = written.failure {
+        return Err(failure);
+    }
     if check.is_refused() || written.bytes < LEAST_FILE.0 {
         return Ok(());
     }
@@ -259,13 +262,12 @@ fn requests(
     result.erase_block = seen_erase_block(&result.erase_block, found);
     begin("writing at random");
     let part = plan.share(RANDOM_WRITE_PERCENT);
-    let write = requests::write(candidate, bytes, &part)?;
-    result.written_bytes += write.requests * write.block_bytes;
+    let write = requests::write(candidate, bytes, &part, &mut result.written_bytes)?;
     result.random_write = Some(write);
     begin("reading while writing");
     let part = plan.share(MIXED_PERCENT);
-    let (read, written) = requests::read_while_writing(candidate, bytes, &part)?;
-    result.written_bytes += written;
+    let written = &mut result.written_bytes;
+    let read = requests::read_while_writing(candidate, bytes, &part, written)?;
     result.read_while_writing = Some(read);
     Ok(())
 }

@@ -84,10 +84,11 @@ impl StorageTarget {
         let metadata = examine(path)?;
         let kind = kind_of(path, &metadata)?;
         let place = sys::file::open_read(path, false).map_err(|e| failed("open", path, e))?;
-        let file_system = sys::file::file_system(&place).map_err(|e| failed("examine", path, e))?;
-        if matches!(file_system.name, Some("proc" | "sysfs")) {
+        let named_in = sys::file::file_system(&place).map_err(|e| failed("examine", path, e))?;
+        if matches!(named_in.name, Some("proc" | "sysfs")) {
             return Err(refused(path, "the kernel makes its content; no disk holds it"));
         }
+        let named = metadata_of(&place, path)?;
         let scratch = match kind {
             TargetKind::Directory => Some(
                 Scratch::create_in(path)
@@ -99,7 +100,12 @@ impl StorageTarget {
             Some(scratch) => scratch.reopen().map_err(|e| failed("open", path, e))?,
             None => place,
         };
-        let device = device_numbers(root, kind, path, &metadata);
+        // Of what is open: the path may lead elsewhere by now.
+        let file_system = sys::file::file_system(&file).map_err(|e| failed("examine", path, e))?;
+        // An overlay gives its files the number of the layer below it.
+        let is_overlay = file_system.name == Some("overlay");
+        let opened = if is_overlay { named } else { metadata_of(&file, path)? };
+        let device = device_numbers(root, kind, path, &opened);
         let target = Self { path: path.to_owned(), kind, scratch, file, file_system, device };
         if kind != TargetKind::Directory && target.bytes()? == 0 {
             return Err(refused(path, "it is empty"));
@@ -313,6 +319,10 @@ fn examine(path: &Path) -> Result<Metadata> {
             Err(Error::new(ErrorKind::Impossible, "open", reason).at(path))
         }
     }
+}
+
+fn metadata_of(file: &File, path: &Path) -> Result<Metadata> {
+    file.metadata().map_err(|source| failed("examine", path, sys::Error::new("stat", source)))
 }
 
 fn kind_of(path: &Path, metadata: &Metadata) -> Result<TargetKind> {

@@ -140,20 +140,31 @@ fn capacity(check: &CapacityCheck) -> String {
         CapacityOutcome::Refused => format!("Capacity: refused; {reason}"),
         CapacityOutcome::NotTried => format!("Capacity: not tried; {reason}"),
     };
-    let aliases = match (check.outcome, &check.aliases_unseen, check.aliases_read) {
-        (CapacityOutcome::NotTried, ..) | (_, None, 0) => String::new(),
-        (_, Some(reason), _) => format!("; other places were not watched: {reason}"),
-        (_, None, 1) => "; 1 other place of the disk did not change".to_owned(),
-        (CapacityOutcome::Proved, None, many) => {
-            format!("; {many} other places of the disk did not change")
+    format!("{text}{}.", other_places(check))
+}
+
+/// What became of the other places of the disk, as a further clause.
+fn other_places(check: &CapacityCheck) -> String {
+    match (check.outcome, check.is_restored) {
+        (CapacityOutcome::NotTried, _) => return String::new(),
+        (CapacityOutcome::Refused, Some(true)) => {
+            return "; what was there before is there again".to_owned();
         }
-        (CapacityOutcome::Refused, None, _) => match check.is_restored {
-            Some(true) => "; what was there before is there again".to_owned(),
-            Some(false) => "; what was there before is lost".to_owned(),
-            None => String::new(),
-        },
+        (CapacityOutcome::Refused, Some(false)) => {
+            return "; what was there before is lost".to_owned();
+        }
+        (CapacityOutcome::Refused | CapacityOutcome::Proved, _) => {}
+    }
+    let quiet = match check.aliases_read {
+        0 => String::new(),
+        1 => "; 1 other place of the disk did not change".to_owned(),
+        many => format!("; {many} other places of the disk did not change"),
     };
-    format!("{text}{aliases}.")
+    let unseen = check.aliases_unseen.as_ref().map_or_else(String::new, |reason| {
+        let what = if check.aliases_read == 0 { "other places were" } else { "others were" };
+        format!("; {what} not watched: {reason}")
+    });
+    format!("{quiet}{unseen}")
 }
 
 /// "Attached by usb at 480 Mbit/s (it can 5 Gbit/s), behind 1 hub, usb-storage."

@@ -5,7 +5,7 @@
 //!    reading only. Not where a file system keeps a second copy of data.
 //! 2. The block is written to the own file: 4 KiB that equal no other block.
 //! 3. The aliases are read again. If one holds exactly this block, the block is written once more
-//!    with other content: only if the alias follows does the disk lie.
+//!    with other content: if the alias is read and does not follow, the disk is not to blame.
 //! 4. Then what the alias held is written back (`sys::block::undo_change`, only over our own
 //!    block), and the disk is refused. On a sound disk no alias can follow, so this never happens.
 
@@ -60,6 +60,7 @@ pub(super) struct AliasCheck {
     report: CapacityCheck,
     file_bytes: u64,
     seed: u64,
+    written_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -70,10 +71,18 @@ struct PlaceReader {
     start: u64,
 }
 
-/// One other place, before the block was written.
+/// One other place, and what it holds.
 struct Alias {
     place: u64,
-    before: Vec<u8>,
+    content: Vec<u8>,
+}
+
+/// Another place that holds exactly the block that was just written.
+struct Suspicion {
+    place: u64,
+    content: Vec<u8>,
+    /// Where the block itself is.
+    expected: Option<u64>,
 }
 
 impl AliasCheck {
@@ -84,6 +93,8 @@ impl AliasCheck {
         let reader = PlaceReader::open(candidate);
         report.aliases_unseen = reader.as_ref().err().cloned();
         let file = candidate.target.file();
+        // What others wrote before is neither measured nor waited for later.
+        let _ = sys::file::sync_file_system(file);
         let order = match reader.as_ref().map(|reader| reader.source) {
             Ok(PlaceSource::Extents) if sys::file::allocate(file, size.0).is_ok() => FileOrder::Any,
             Ok(PlaceSource::Blocks) => {
@@ -93,7 +104,7 @@ impl AliasCheck {
             }
             _ => FileOrder::Ascending,
         };
-        Self { order, reader, report, file_bytes: size.0, seed }
+        Self { order, reader, report, file_bytes: size.0, seed, written_bytes: 0 }
     }
 
     /// The order in which it wants the file written.
@@ -103,7 +114,17 @@ impl AliasCheck {
 
     /// What is known until now.
     pub(super) fn report(&self) -> CapacityCheck {
-        self.report.clone()
+        let mut report = self.report.clone();
+        if report.aliases_read == 0 && report.highest_place.is_some() {
+            let reason = "a fake would have no other place for its file";
+            report.aliases_unseen.get_or_insert_with(|| reason.to_owned());
+        }
+        report
+    }
+
+    /// Bytes that its blocks wrote to the own file.
+    pub(super) fn written_bytes(&self) -> u64 {
+        self.written_bytes
     }
 
     /// Whether the disk is refused.
@@ -148,58 +169,97 @@ impl AliasCheck {
         Ok((!self.is_refused()).then_some((offset / STRIDE + 1) * STRIDE))
     }
 
+    /// Writes the block at `offset` and looks whether another place of the disk changed with it.
+    /// However the write ends, what it changed elsewhere is put back.
     fn check_block(&mut self, candidate: &Candidate<'_>, offset: u64) -> Result<()> {
         let own = Block { candidate, file: candidate.direct()?, seed: self.seed, offset };
-        let Ok(reader) = &self.reader else { return own.write(0).map(drop) };
+        let content = own.content(0);
+        let Ok(reader) = &self.reader else {
+            own.write(&content)?;
+            self.written_bytes += BLOCK_BYTES;
+            return Ok(());
+        };
+        let file = candidate.target.file();
+        // What this file system has not written yet is put back as well, not what was before it.
+        let path = candidate.target.path();
+        sys::file::sync_file_system(file).map_err(|error| failed("sync", path, error))?;
         // Where it will be; exFAT says only where the block before it is.
-        let expected = reader.place(candidate.target.file(), offset, BLOCK_BYTES).or_else(|| {
-            let before = reader.place(candidate.target.file(), offset.checked_sub(BLOCK_BYTES)?, 1);
+        let expected = reader.place(file, offset, BLOCK_BYTES).or_else(|| {
+            let before = reader.place(file, offset.checked_sub(BLOCK_BYTES)?, 1);
             Some(before? + BLOCK_BYTES)
         });
-        let aliases = expected.map_or_else(Vec::new, |place| reader.read_aliases(place));
-        let content = own.write(0)?;
-        let Some(place) = reader.place(candidate.target.file(), offset, BLOCK_BYTES) else {
+        let before = expected.map_or_else(Vec::new, |place| reader.read_aliases(place, &[]));
+        // From here on the disk may hold our block where the user's was.
+        let _hold = sys::interrupt::hold();
+        let written = own.write(&content);
+        self.written_bytes += if written.is_ok() { BLOCK_BYTES } else { 0 };
+        let place = reader.place(file, offset, BLOCK_BYTES);
+        let seen_at = place.or(expected);
+        let after = seen_at.map_or_else(Vec::new, |place| reader.read_aliases(place, &before));
+        if let Some(suspect) = after.iter().find(|alias| alias.content == content) {
+            let suspicion = Suspicion { place: suspect.place, content, expected: seen_at };
+            return self.confirm(&own, &suspicion, &before);
+        }
+        written?;
+        let Some(place) = place else {
             let reason = "the file system does not say where its file is";
             self.report.aliases_unseen = Some(reason.to_owned());
             return Ok(());
         };
         self.report.highest_place = self.report.highest_place.max(Some(place));
-        let is_expected = expected == Some(place);
-        let after = reader.read_aliases(place);
-        self.report.aliases_read += after.len() as u32;
-        let Some(suspect) = after.iter().find(|alias| alias.before == content) else {
-            return own.read_back(&content).map(|wrong| self.refuse_if(wrong));
-        };
-        self.confirm(&own, suspect.place, place, is_expected.then_some(&aliases))
+        self.count_pairs(&alias_places(place), &before, &after);
+        own.read_back(&content).map(|wrong| self.refuse_if(wrong))
     }
 
-    /// Writes the block again with other content; if the alias follows, the disk is refused, and
-    /// what was there is put back.
+    /// Counts the places that were read before and after the block was written, and says where
+    /// that was not all of them.
+    fn count_pairs(&mut self, places: &[u64], before: &[Alias], after: &[Alias]) {
+        let is_in = |all: &[Alias], place: u64| all.iter().any(|alias| alias.place == place);
+        let is_pair = |place: &&u64| is_in(before, **place) && is_in(after, **place);
+        let pairs = places.iter().filter(is_pair).count();
+        self.report.aliases_read += pairs as u32;
+        let (missing, all) = (places.len() - pairs, places.len());
+        if missing > 0 {
+            let reason = format!("{missing} of {all} were not read before and after, or in time");
+            self.report.aliases_unseen = Some(reason);
+        }
+    }
+
+    /// Writes the block again with other content. Only if the alias is read again and does not
+    /// follow, nothing is proved and nothing touched. Else the disk is refused, and what was there
+    /// is put back.
     fn confirm(
         &mut self,
         own: &Block<'_, '_>,
-        suspect: u64,
-        place: u64,
-        aliases: Option<&Vec<Alias>>,
+        suspicion: &Suspicion,
+        before: &[Alias],
     ) -> Result<()> {
         let Ok(reader) = &self.reader else { return Ok(()) };
-        let second = own.write(1)?;
+        let suspect = suspicion.place;
+        let second = own.content(1);
+        let is_written = own.write(&second).is_ok();
+        self.written_bytes += if is_written { BLOCK_BYTES } else { 0 };
+        let now = reader.read(suspect);
         let file = own.candidate.target.file();
-        if reader.read(suspect).as_deref() != Some(&*second)
-            || reader.place(file, own.offset, BLOCK_BYTES) != Some(place)
-        {
-            // A second copy that the file system made once: nothing is proved, nothing is touched.
+        let is_in_place = reader.place(file, own.offset, BLOCK_BYTES) == suspicion.expected;
+        if is_written && is_in_place && now.is_some_and(|now| now != second) {
+            // A second copy that the file system made once.
             return Ok(());
         }
-        let before = aliases.into_iter().flatten().find(|alias| alias.place == suspect);
-        // The alias of an own block has nothing that must be kept; else it is what was there.
-        let is_restored = before.is_some_and(|alias| {
-            own.candidate.disk_node().is_some_and(|node| {
-                sys::block::undo_change(&node, suspect, &second, &alias.before).unwrap_or(false)
+        let before = before.iter().find(|alias| alias.place == suspect);
+        let disk = own.candidate.disk.as_ref().zip(own.candidate.disk_node());
+        // It holds the one or the other: the second write may have failed on its way.
+        let is_restored = before.zip(disk).is_some_and(|(alias, (disk, node))| {
+            let numbers = (disk.major, disk.minor);
+            [&second, &suspicion.content].into_iter().any(|ours| {
+                let content = &alias.content;
+                sys::block::undo_change(&node, numbers, suspect, ours, content).unwrap_or(false)
             })
         });
         self.report.damaged_place = Some(suspect);
         self.report.is_restored = Some(is_restored);
+        self.report.highest_place = self.report.highest_place.max(suspicion.expected);
+        let place = suspicion.expected.unwrap_or_default();
         self.refuse_if(Some(format!(
             "what is written at {} of the disk changes what is at {}",
             model::Bytes(place),
@@ -256,21 +316,20 @@ impl PlaceReader {
         physical.checked_add(self.start)
     }
 
-    /// The places that a fake of any power of two has for `place`, with what they hold.
-    fn read_aliases(&self, place: u64) -> Vec<Alias> {
+    /// What the other places of the block at `place` hold. Those that were read `before` are read
+    /// again however long that takes and whoever presses Ctrl-C: one of them may have changed.
+    fn read_aliases(&self, place: u64, before: &[Alias]) -> Vec<Alias> {
         let budget = Budget::of(LONGEST);
-        let powers = (LEAST_ALIAS.trailing_zeros()..u64::BITS).map(|bits| 1_u64 << bits);
-        let mut places: Vec<u64> = powers
-            .take_while(|power| *power <= place)
-            .map(|power| place % power)
-            // Not what is beside the block itself.
-            .filter(|alias| alias + BLOCK_BYTES <= place)
-            .collect();
-        places.dedup();
+        let is_known = |place: &u64| before.iter().any(|alias| alias.place == *place);
+        let mut places: Vec<u64> = before.iter().map(|alias| alias.place).collect();
+        places.extend(alias_places(place).into_iter().filter(|place| !is_known(place)));
         places
             .into_iter()
-            .take_while(|_| !budget.over())
-            .filter_map(|place| Some(Alias { place, before: self.read(place)? }))
+            .filter(|place| is_known(place) || !budget.is_past())
+            .filter_map(|place| {
+                let content = self.read(place).or_else(|| self.read(place))?;
+                Some(Alias { place, content })
+            })
             .collect()
     }
 
@@ -279,6 +338,19 @@ impl PlaceReader {
         let read = self.disk.read_at(&mut buffer, place).ok()?;
         (read == buffer.len()).then(|| buffer.to_vec())
     }
+}
+
+/// The places that a fake of any power of two has for `place`.
+fn alias_places(place: u64) -> Vec<u64> {
+    let powers = (LEAST_ALIAS.trailing_zeros()..u64::BITS).map(|bits| 1_u64 << bits);
+    let mut places: Vec<u64> = powers
+        .take_while(|power| *power <= place)
+        .map(|power| place % power)
+        // Not what is beside the block itself.
+        .filter(|alias| alias + BLOCK_BYTES <= place)
+        .collect();
+    places.dedup();
+    places
 }
 
 /// The block of the own file.
@@ -290,12 +362,19 @@ struct Block<'c, 'r> {
 }
 
 impl Block<'_, '_> {
-    /// Writes it with the content of number `pattern`, until it is durable; what was written.
-    fn write(&self, pattern: u64) -> Result<Vec<u8>> {
-        let mut buffer = AlignedBuffer::new(BLOCK_BYTES as usize)
-            .map_err(|e| Error::io(ErrorKind::Impossible, "prepare a buffer", &e.source))?;
+    /// Its content of number `pattern`.
+    fn content(&self, pattern: u64) -> Vec<u8> {
+        let mut buffer = vec![0; BLOCK_BYTES as usize];
         fill::fill(&mut buffer, self.seed, FIRST_PATTERN + pattern);
         fill::stamp(&mut buffer, self.seed, self.offset);
+        buffer
+    }
+
+    /// Writes it until it is durable.
+    fn write(&self, content: &[u8]) -> Result<()> {
+        let mut buffer = AlignedBuffer::new(content.len())
+            .map_err(|e| Error::io(ErrorKind::Impossible, "prepare a buffer", &e.source))?;
+        buffer.copy_from_slice(content);
         let answer = self.file.write_at(&buffer, self.offset);
         let written = answer.map_err(|e| failed_request("write", e.offset, &e.source))?;
         if written != buffer.len() {
@@ -303,8 +382,7 @@ impl Block<'_, '_> {
             return Err(Error::new(ErrorKind::Failed, "write", reason));
         }
         let path = self.candidate.target.path();
-        sys::file::sync_data(self.candidate.target.file()).map_err(|e| failed("sync", path, e))?;
-        Ok(buffer.to_vec())
+        sys::file::sync_data(self.candidate.target.file()).map_err(|e| failed("sync", path, e))
     }
 
     /// Reads it past the page cache; the reason to refuse the disk if it is not `content`.
@@ -317,5 +395,18 @@ impl Block<'_, '_> {
         read.map_err(|e| failed_request("read", e.offset, &e.source))?;
         let is_there = *buffer == *content;
         Ok((!is_there).then(|| "the first block that was written is not there".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_power_of_two_up_to_the_place_has_its_other_place() {
+        let place = (1 << 30) + 5 * MIB + 8192;
+        assert_eq!(alias_places(place), [8192, MIB + 8192, 5 * MIB + 8192]);
+        assert!(alias_places(MIB - 4096).is_empty());
+        assert_eq!(alias_places(MIB), [0]);
     }
 }

@@ -43,9 +43,7 @@ impl<'r> Candidate<'r> {
         let is_block_device = facts.kind == TargetKind::BlockDevice;
         let device = target.device();
         let disk = device.and_then(|(major, minor)| block::of_device(root, major, minor));
-        let mount = path.canonicalize().ok().and_then(|path| {
-            mounts::behind(&mounts::read(root), &path).filter(|_| !is_block_device).cloned()
-        });
+        let mount = if is_block_device { None } else { mount_of(path, root, device) };
         let system = (!is_block_device).then(|| target.file_system());
         let is_network = system.is_some_and(|system| system.network)
             || mount.as_ref().is_some_and(|mount| mount.network);
@@ -86,8 +84,8 @@ impl<'r> Candidate<'r> {
     /// # Errors
     /// Why not, in words.
     pub(super) fn raw(&self) -> std::result::Result<FileDevice, String> {
-        let path = self.disk_node().ok_or("no disk is known behind it")?;
-        open_raw(&path)
+        let disk = self.disk.as_ref().ok_or("no disk is known behind it")?;
+        open_raw(disk)
     }
 
     /// Another opening of the own file, or of the device, past the page cache.
@@ -105,13 +103,29 @@ pub(super) fn node(name: &str) -> PathBuf {
     Path::new("/dev").join(name)
 }
 
-/// Opens a device for reading past the page cache; the error is words.
-pub(super) fn open_raw(path: &Path) -> std::result::Result<FileDevice, String> {
+/// Opens the whole disk for reading past the page cache; the error is words.
+fn open_raw(disk: &Disk) -> std::result::Result<FileDevice, String> {
+    let path = node(&disk.name);
     let words = |error: sys::Error| match error.kind {
         sys::ErrorKind::Denied => format!("reading {} needs root", path.display()),
         _ => model::error_chain(&error),
     };
-    FileDevice::new(sys::file::open_read(path, true).map_err(words)?).map_err(words)
+    let file = sys::file::open_read(&path, true).map_err(words)?;
+    if sys::block::numbers_of(&file).map_err(words)? != Some((disk.major, disk.minor)) {
+        return Err(format!("{} is not the disk {}", path.display(), disk.name));
+    }
+    FileDevice::new(file).map_err(words)
+}
+
+/// The mount that holds the own file: that of its device number, not what the path leads to by now.
+/// Only where a file system gives its files invented numbers (btrfs) the path has to do.
+fn mount_of(path: &Path, root: &Root, device: Option<(u32, u32)>) -> Option<Mount> {
+    let all = mounts::read(root);
+    let is_of_device = |mount: &&Mount| Some((mount.major, mount.minor)) == device;
+    let resolved = path.canonicalize().ok();
+    let behind = resolved.and_then(|path| mounts::behind(&all, &path));
+    let by_device = behind.filter(is_of_device).or_else(|| all.iter().rev().find(is_of_device));
+    by_device.or(behind).cloned()
 }
 
 fn refusal(
@@ -127,7 +141,7 @@ fn refusal(
     if is_network {
         return Some(format!("it is {name}: its files are on another machine"));
     }
-    if name == "overlay" {
+    if name == "overlay" || target.file_system().name == Some("overlay") {
         return Some("it is an overlay: name a directory of the file system below it".to_owned());
     }
     let Some(disk) = disk else {

@@ -21,11 +21,13 @@ use std::path::{Path, PathBuf};
 const FILE: Bytes = Bytes(64 * MIB);
 const LEAST_FILE: Bytes = Bytes(4 * MIB);
 
-/// Reads the disk at `path`, or the default one; the error says in words why it was not read.
+/// Reads the disk at `path`, or the default one; adds to `written_bytes` what its own file took.
+/// The error says in words why it was not read.
 pub(super) fn measure(
     path: Option<&Path>,
     stick: &Candidate<'_>,
     budget: &Budget,
+    written_bytes: &mut u64,
 ) -> Result<ComparedDisk, String> {
     let root = stick.root;
     let (path, why) = match path {
@@ -33,7 +35,10 @@ pub(super) fn measure(
         None => default_disk(root)?,
     };
     let words = |error: crate::Error| model::error_chain(&error);
-    let hint = |reason: String| format!("{reason}; --for DIRECTORY measures it by a file");
+    let hint = |reason: String| {
+        let hint = "; --for DIRECTORY measures it by a file";
+        format!("{reason}{}", if path.is_dir() { "" } else { hint })
+    };
     let disk = Candidate::open(&path, root).map_err(|error| hint(words(error)))?;
     if disk.disk.is_some() && same_disk(disk.disk.as_ref(), stick.disk.as_ref()) {
         let name = disk.facts.disk.unwrap_or_default();
@@ -45,8 +50,10 @@ pub(super) fn measure(
     } else {
         let (size, _) = disk.target.fit(root, FILE, LEAST_FILE).map_err(words)?;
         let seed = disk.target.draw_seed().map_err(words)?;
-        let bytes = fill_own(&disk.target, size, seed, &budget.part(budget.left() / 2));
-        requests::read(&disk, bytes.map_err(words)?, budget)
+        let part = budget.part(budget.left() / 2);
+        let bytes = fill_own(&disk.target, size, seed, &part).map_err(words)?;
+        *written_bytes += bytes;
+        requests::read(&disk, bytes, budget)
     };
     Ok(ComparedDisk {
         disk: disk.facts.disk.clone(),

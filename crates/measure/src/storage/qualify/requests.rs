@@ -14,7 +14,7 @@ use model::Bytes;
 use model::Histogram;
 use model::estimate::{Better, Estimate};
 use model::qualification::{READ_BLOCK_BYTES, RequestFigures, WRITE_BLOCK_BYTES};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use sys::device::FileDevice;
 
@@ -29,75 +29,96 @@ pub(super) fn read(
     bytes: u64,
     budget: &Budget,
 ) -> Result<RequestFigures> {
-    timed(candidate, bytes, READ_BLOCK_BYTES, Direction::Read, budget)
+    timed(candidate, bytes, Direction::Read, budget, &mut |_| true)
 }
 
-/// Writes of 512 KiB at random places of the first `bytes` bytes of the own file.
+/// Writes of 512 KiB at random places of the first `bytes` bytes of the own file, as many bytes at
+/// most; adds to `written` what it wrote.
 pub(super) fn write(
     candidate: &Candidate<'_>,
     bytes: u64,
     budget: &Budget,
+    written: &mut u64,
 ) -> Result<RequestFigures> {
     candidate.target.require_own()?;
-    let figures = timed(candidate, bytes, WRITE_BLOCK_BYTES, Direction::Write, budget)?;
+    let mut last = 0;
+    let figures = timed(candidate, bytes, Direction::Write, budget, &mut |requests| {
+        *written += (requests - last) * WRITE_BLOCK_BYTES;
+        last = requests;
+        requests * WRITE_BLOCK_BYTES < bytes
+    })?;
     sys::file::sync_data(candidate.target.file())
         .map_err(|error| failed_request("sync", None, &error.source))?;
     Ok(figures)
 }
 
-/// The reads while another thread writes; the figures, and the bytes that it wrote.
+/// The reads while another thread writes, until that has written `bytes` bytes; adds to `written`
+/// what it wrote.
 pub(super) fn read_while_writing(
     candidate: &Candidate<'_>,
     bytes: u64,
     budget: &Budget,
-) -> Result<(RequestFigures, u64)> {
+    written: &mut u64,
+) -> Result<RequestFigures> {
     candidate.target.require_own()?;
-    let mut writer = prober(candidate, bytes, WRITE_BLOCK_BYTES, Direction::Write)?;
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
+    let mut writer = prober(candidate, bytes, Direction::Write)?;
+    let (is_over, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    let figures = thread::scope(|scope| {
         let writing = scope.spawn(|| {
-            let mut written = 0;
-            while !is_over.load(Relaxed) {
-                writer.request()?;
-                written += WRITE_BLOCK_BYTES;
+            let mut answer = Ok(());
+            while answer.is_ok() && !is_over.load(Relaxed) && count.load(Relaxed) < bytes {
+                answer = writer.request().map(drop);
+                count.fetch_add(if answer.is_ok() { WRITE_BLOCK_BYTES } else { 0 }, Relaxed);
             }
-            Ok::<u64, Error>(written)
+            is_over.store(true, Relaxed);
+            answer
         });
-        let figures = read(candidate, bytes, budget);
+        let mut goes_on = |_| !is_over.load(Relaxed);
+        let figures = timed(candidate, bytes, Direction::Read, budget, &mut goes_on);
         is_over.store(true, Relaxed);
-        let written = writing.join().unwrap_or_else(|_| {
+        writing.join().unwrap_or_else(|_| {
             let reason = "the thread that wrote panicked";
             Err(Error::new(ErrorKind::Failed, "write while reading", reason))
         })?;
-        Ok((figures?, written))
-    })
+        figures
+    });
+    *written += count.load(Relaxed);
+    figures
 }
 
 fn prober(
     candidate: &Candidate<'_>,
     bytes: u64,
-    block_bytes: u64,
     direction: Direction,
 ) -> Result<Prober<FileDevice>> {
     let device = candidate.direct()?;
     let write = direction == Direction::Write;
-    let plan = IolatPlan { request: Bytes(block_bytes), write, ..IolatPlan::default() };
+    let plan = IolatPlan { request: Bytes(block_bytes(direction)), write, ..IolatPlan::default() };
     candidate.target.check_direct(device.file(), plan.request, write)?;
     Prober::new(device, bytes, &plan, candidate.target.draw_seed()?)
 }
 
+fn block_bytes(direction: Direction) -> u64 {
+    match direction {
+        Direction::Read => READ_BLOCK_BYTES,
+        Direction::Write => WRITE_BLOCK_BYTES,
+    }
+}
+
+/// Requests until the budget ends or `goes_on`, which hears how many there were, says no.
 fn timed(
     candidate: &Candidate<'_>,
     bytes: u64,
-    block_bytes: u64,
     direction: Direction,
     budget: &Budget,
+    goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<RequestFigures> {
-    let mut prober = prober(candidate, bytes, block_bytes, direction)?;
+    let block_bytes = block_bytes(direction);
+    let mut prober = prober(candidate, bytes, direction)?;
     let watch = ServedWatch::start(candidate.root, &candidate.target);
     let mut times_ns: Vec<u64> = Vec::new();
     let mut histogram = Histogram::new();
-    while !budget.over() && times_ns.len() < MOST_TIMES {
+    while !budget.over() && times_ns.len() < MOST_TIMES && goes_on(times_ns.len() as u64) {
         let ns = prober.request()?;
         histogram.add(ns);
         times_ns.push(ns);

@@ -11,7 +11,7 @@ use super::knee;
 use crate::storage::failed;
 use crate::storage::served::{Direction, ServedWatch};
 use crate::storage::stream::{Stream, TransferMode};
-use crate::{Budget, Result};
+use crate::{Budget, Error, Result};
 use model::Bytes;
 use model::Estimate;
 use model::bytes::MIB;
@@ -41,6 +41,8 @@ pub(super) struct Written {
     pub(super) figures: TransferFigures,
     pub(super) burst: Option<WriteBurst>,
     pub(super) sustained: Option<Estimate>,
+    /// What ended it early; the rest says what was written until then.
+    pub(super) failure: Option<Error>,
 }
 
 /// What reading back gave.
@@ -64,8 +66,8 @@ impl<'c, 'r> OwnFile<'c, 'r> {
         self.seed
     }
 
-    /// Writes until all is written, the budget ends or `check` says that the disk is refused; it is
-    /// asked before each part that may be written, and answers how far that goes.
+    /// Writes until all is written, a write fails, the budget ends or `check` says that the disk is
+    /// refused; it is asked before each part that may be written, and answers how far that goes.
     pub(super) fn write(
         &mut self,
         budget: &Budget,
@@ -78,6 +80,29 @@ impl<'c, 'r> OwnFile<'c, 'r> {
         let mut stream = Stream::new(&file, TransferMode::Direct, BLOCK, 1, self.seed)?;
         let watch = ServedWatch::start(candidate.root, &candidate.target);
         let mut steps = Steps::default();
+        let written = self.write_parts(&mut stream, &mut steps, budget, check);
+        let sync_start_ns = sys::clock::now_ns();
+        let synced = sys::file::sync_data(candidate.target.file());
+        steps.add_time(sys::clock::now_ns() - sync_start_ns);
+        let failure = written.and(synced.map_err(|e| failed("sync", path, e))).err();
+        let figures = steps.figures(self.written, &watch, Direction::Write);
+        let cut = knee::find(&figures.series);
+        let burst = cut.and_then(|cut| {
+            let bytes = figures.series[cut].from_bytes;
+            Some(WriteBurst { bytes, bytes_per_s: knee::estimate(&figures.series[..cut])? })
+        });
+        let sustained = knee::estimate(knee::lasting(&figures.series, cut));
+        Ok(Written { bytes: self.written, figures, burst, sustained, failure })
+    }
+
+    fn write_parts(
+        &mut self,
+        stream: &mut Stream,
+        steps: &mut Steps,
+        budget: &Budget,
+        check: &mut dyn FnMut(u64) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        let path = self.candidate.target.path();
         while self.written < self.size.0 && !budget.over() {
             let Some(until) = check(self.written)? else { break };
             let end = until.min(self.size.0);
@@ -88,17 +113,7 @@ impl<'c, 'r> OwnFile<'c, 'r> {
                 self.written = moved.whole_until;
             }
         }
-        let sync_start_ns = sys::clock::now_ns();
-        sys::file::sync_data(candidate.target.file()).map_err(|e| failed("sync", path, e))?;
-        steps.add_time(sys::clock::now_ns() - sync_start_ns);
-        let figures = steps.figures(self.written, &watch, Direction::Write);
-        let cut = knee::find(&figures.series);
-        let burst = cut.and_then(|cut| {
-            let bytes = figures.series[cut].from_bytes;
-            Some(WriteBurst { bytes, bytes_per_s: knee::estimate(&figures.series[..cut])? })
-        });
-        let sustained = knee::estimate(knee::lasting(&figures.series, cut));
-        Ok(Written { bytes: self.written, figures, burst, sustained })
+        Ok(())
     }
 
     /// Reads what was written and compares every block.
@@ -260,15 +275,18 @@ mod tests {
     #[test]
     fn a_step_grows_with_the_speed_and_short_ones_are_one_stretch() {
         let mut steps = Steps::default();
-        for at in 0..6 {
-            steps.add(at * MIB, steps.next_bytes(), 20_000_000);
+        let mut at = 0;
+        for _ in 0..6 {
+            let bytes = steps.next_bytes();
+            steps.add(at, bytes, 20_000_000);
+            at += bytes;
         }
         assert_eq!(steps.next_bytes(), 64 * MIB);
         assert_eq!(steps.series.len(), 1);
         assert_eq!(steps.series[0].wall_ns, 100_000_000);
         // 1 + 2 + 4 + 8 + 16 MiB in 100 ms.
         assert!((steps.series[0].bytes_per_s / (310.0 * MIB as f64) - 1.0).abs() < 1e-9);
-        steps.add(63 * MIB, 64 * MIB, 900_000_000);
+        steps.add(at, 64 * MIB, 900_000_000);
         assert_eq!(steps.next_bytes(), 32 * MIB);
         assert_eq!(steps.series[1].from_bytes, 31 * MIB, "the open stretch and this step");
     }
