@@ -286,23 +286,27 @@ fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
     let recorder = Recorder::start(&file, "--accesses=256k");
     let mut random = Random(9);
     let mut page = [0; 4096];
-    // A page at a time, in no order, so that the events are many and do not compress.
+    // A page at a time, in no order, so that the events are many and do not compress; with pauses,
+    // so that bytes end before the recorder does not keep up.
     sys::file::advise(&opened, 0, 0, CacheAdvice::Random).unwrap();
-    let mut rounds_left = 200;
+    let mut rounds_left = 60;
     while rounds_left > 0 {
         rounds_left -= 1;
         // Half of the bytes are used then; what comes after is sampled.
         let has_enough = std::fs::metadata(&file).unwrap().len() > BYTES * 4 / 5;
         rounds_left = if has_enough { rounds_left.min(4) } else { rounds_left };
         sys::file::advise(&opened, 0, 0, CacheAdvice::DontNeed).unwrap();
-        for _ in 0..pages {
+        for read in 0..pages {
             opened.read_exact_at(&mut page, random.below(pages) * PAGE).unwrap();
+            if read % 32 == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
     let said = recorder.end();
     let whole = batches(&file);
     let (first, last) = (whole[0].shifts, whole[whole.len() - 1].shifts);
-    assert!(first.moves == 0 && last.moves > 0, "{first:?} {last:?} {said}");
+    assert!(last.moves > first.moves, "{first:?} {last:?} {said}");
     assert!(whole.windows(2).all(|pair| pair[0].shifts.moves <= pair[1].shifts.moves));
     let share = format!("come and go one in {}", 1 << last.moves);
     assert!(said.contains(&share), "{said}");

@@ -264,11 +264,13 @@ impl AccessRecorder {
         let lost = self.maps.losses.get(0).unwrap_or(self.lost_by_second);
         let mut halvings = [0; CLASSES];
         for class in 0..CLASSES {
-            let events = u128::from(self.of_second[class]) * u128::from(SECOND_NS);
-            let per_s = (events / u128::from(elapsed_ns)) as u64;
+            // What was lost came too: where most is, what arrives says nothing of the rate.
+            let missed = lost[class].saturating_sub(self.lost_by_second[class]);
+            let events = u128::from(self.of_second[class].saturating_add(missed));
+            let per_s = (events * u128::from(SECOND_NS) / u128::from(elapsed_ns)) as u64;
             // Two is halved once, four twice.
             halvings[class] = per_s.div_ceil(EVENTS_PER_S_MAX).max(1).next_power_of_two().ilog2();
-            if lost[class] > self.lost_by_second[class] {
+            if missed > 0 {
                 halvings[class] = halvings[class].max(1);
             }
         }
