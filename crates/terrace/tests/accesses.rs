@@ -293,7 +293,7 @@ fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
     while rounds_left > 0 {
         rounds_left -= 1;
         // Half of the bytes are used then; what comes after is sampled.
-        let has_enough = std::fs::metadata(&file).unwrap().len() > BYTES * 4 / 5;
+        let has_enough = std::fs::metadata(&file).unwrap().len() > BYTES * 7 / 10;
         rounds_left = if has_enough { rounds_left.min(4) } else { rounds_left };
         sys::file::advise(&opened, 0, 0, CacheAdvice::DontNeed).unwrap();
         for read in 0..pages {
