@@ -63,19 +63,14 @@ pub fn undo_change(
     expected: &[u8],
     content: &[u8],
 ) -> Result<bool> {
-    use std::os::unix::fs::{FileExt, OpenOptionsExt};
+    use std::os::unix::fs::FileExt;
     const OPERATION: &str = "restore a block of";
     let fail = |source| Error::new(OPERATION, source).at(path);
     if expected.len() != content.len() || expected == content {
         return Err(Error::invalid(OPERATION, "nothing that was changed").at(path));
     }
     let mut buffer = crate::memory::AlignedBuffer::new(content.len())?;
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
-    let device = options.open(path).map_err(fail)?;
-    if numbers_of(&device).map_err(|error| error.at(path))? != Some(numbers) {
-        return Err(Error::invalid(OPERATION, "not the block device that was meant").at(path));
-    }
+    let device = open_for_undo(path, numbers)?;
     device.read_exact_at(&mut buffer, offset).map_err(fail)?;
     if *buffer != *expected {
         return Ok(false);
@@ -85,6 +80,28 @@ pub fn undo_change(
     device.sync_data().map_err(fail)?;
     device.read_exact_at(&mut buffer, offset).map_err(fail)?;
     Ok(*buffer == *content)
+}
+
+/// Whether [`undo_change`] can open the device at `path` for writing; nothing is written.
+///
+/// # Errors
+/// As [`undo_change`] before its first request.
+pub fn check_undo(path: &Path, numbers: (u32, u32)) -> Result<()> {
+    open_for_undo(path, numbers).map(drop)
+}
+
+/// The device at `path`, which must be `numbers`, for reading and writing past the page cache.
+fn open_for_undo(path: &Path, numbers: (u32, u32)) -> Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    const OPERATION: &str = "open for writing";
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true).write(true).custom_flags(libc::O_DIRECT | libc::O_CLOEXEC);
+    let opened = options.open(path);
+    let device = opened.map_err(|source| Error::new(OPERATION, source).at(path))?;
+    if numbers_of(&device).map_err(|error| error.at(path))? != Some(numbers) {
+        return Err(Error::invalid(OPERATION, "not the block device that was meant").at(path));
+    }
+    Ok(device)
 }
 
 /// Whether something on this machine has the block device at `path` for itself: a mount in any
@@ -156,6 +173,8 @@ mod tests {
         let undo = |numbers, expected: &[u8]| undo_change(path, numbers, 8192, expected, &before);
         let other = (numbers.0, numbers.1 + 1);
         assert_eq!(undo(other, &ours).unwrap_err().kind, ErrorKind::Invalid);
+        assert_eq!(check_undo(path, other).unwrap_err().kind, ErrorKind::Invalid);
+        check_undo(path, numbers).unwrap();
         assert!(!undo(numbers, &[1; 4096]).unwrap());
         assert!(undo(numbers, &ours).unwrap());
         assert!(!undo(numbers, &ours).unwrap(), "it holds what was before");

@@ -207,7 +207,7 @@ fn directory(
     let size = file_size(candidate, plan, &mut result.notes)?;
     let mut transfers = transfers::OwnFile::new(candidate, size)?;
     begin("looking whether it is as large as it claims");
-    let mut check = AliasCheck::prepare(candidate, size, transfers.seed());
+    let mut check = AliasCheck::prepare(candidate, size, transfers.seed())?;
     // The blocks of the check take their time from the writing.
     let part = plan.long_share(WRITE_PERCENT);
     let is_any = check.order() == FileOrder::Any;

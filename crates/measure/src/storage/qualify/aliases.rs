@@ -2,7 +2,8 @@
 //!
 //! A fake drops the high bits of an address: what is written at P lands at P modulo a power of two.
 //! 1. The block's place is found (FIEMAP, FIBMAP), and its aliases are read; the disk is open for
-//!    reading only. Not where a file system keeps a second copy of data.
+//!    reading only. Not where a file system keeps a second copy of data. A disk that the kernel
+//!    does not let this program write to is refused before: nothing could be put back there.
 //! 2. The block is written to the own file: 4 KiB that equal no other block.
 //! 3. The aliases are read again. If one holds exactly this block, the block is written once more
 //!    with other content: if the alias is read and does not follow, the disk is not to blame.
@@ -61,6 +62,9 @@ pub(super) struct AliasCheck {
     file_bytes: u64,
     seed: u64,
     written_bytes: u64,
+    /// Other places of all blocks, and those of them that were not read before and after.
+    places: usize,
+    unread: usize,
 }
 
 #[derive(Debug)]
@@ -87,10 +91,20 @@ struct Suspicion {
 
 impl AliasCheck {
     /// Reserves the file's space where that can be done without writing, and opens the disk.
-    pub(super) fn prepare(candidate: &Candidate<'_>, size: model::Bytes, seed: u64) -> Self {
+    ///
+    /// # Errors
+    /// `Impossible` where aliases can be read, and what a fake overwrites could not be put back.
+    pub(super) fn prepare(
+        candidate: &Candidate<'_>,
+        size: model::Bytes,
+        seed: u64,
+    ) -> Result<Self> {
         let claimed = candidate.facts.claimed_bytes;
         let mut report = CapacityCheck::not_tried(claimed, "nothing was read back");
         let reader = PlaceReader::open(candidate);
+        if reader.is_ok() {
+            check_undo(candidate)?;
+        }
         report.aliases_unseen = reader.as_ref().err().cloned();
         let file = candidate.target.file();
         // What others wrote before is neither measured nor waited for later.
@@ -104,7 +118,9 @@ impl AliasCheck {
             }
             _ => FileOrder::Ascending,
         };
-        Self { order, reader, report, file_bytes: size.0, seed, written_bytes: 0 }
+        let file_bytes = size.0;
+        let (written_bytes, places, unread) = (0, 0, 0);
+        Ok(Self { order, reader, report, file_bytes, seed, written_bytes, places, unread })
     }
 
     /// The order in which it wants the file written.
@@ -115,6 +131,11 @@ impl AliasCheck {
     /// What is known until now.
     pub(super) fn report(&self) -> CapacityCheck {
         let mut report = self.report.clone();
+        if self.unread > 0 {
+            let (unread, all) = (self.unread, self.places);
+            let reason = || format!("{unread} of {all} were not read before and after, or in time");
+            report.aliases_unseen.get_or_insert_with(reason);
+        }
         if report.aliases_read == 0 && report.highest_place.is_some() {
             let reason = "a fake would have no other place for its file";
             report.aliases_unseen.get_or_insert_with(|| reason.to_owned());
@@ -196,11 +217,15 @@ impl AliasCheck {
         let place = reader.place(file, offset, BLOCK_BYTES);
         let seen_at = place.or(expected);
         let after = seen_at.map_or_else(Vec::new, |place| reader.read_aliases(place, &before));
-        if let Some(suspect) = after.iter().find(|alias| alias.content == content) {
+        // The block may have come to be where an alias was expected: exFAT.
+        let is_ours = |alias: &&Alias| Some(alias.place) != place && alias.content == content;
+        if let Some(suspect) = after.iter().find(is_ours) {
             let suspicion = Suspicion { place: suspect.place, content, expected: seen_at };
-            return self.confirm(&own, &suspicion, &before);
+            let is_refused = self.confirm(&own, &suspicion, &before);
+            return if is_refused { Ok(()) } else { written.and(readable_still(&before, &after)) };
         }
         written?;
+        readable_still(&before, &after)?;
         let Some(place) = place else {
             let reason = "the file system does not say where its file is";
             self.report.aliases_unseen = Some(reason.to_owned());
@@ -211,30 +236,22 @@ impl AliasCheck {
         own.read_back(&content).map(|wrong| self.refuse_if(wrong))
     }
 
-    /// Counts the places that were read before and after the block was written, and says where
-    /// that was not all of them.
+    /// Counts the places that were read before and after the block was written, and those that
+    /// were not.
     fn count_pairs(&mut self, places: &[u64], before: &[Alias], after: &[Alias]) {
         let is_in = |all: &[Alias], place: u64| all.iter().any(|alias| alias.place == place);
         let is_pair = |place: &&u64| is_in(before, **place) && is_in(after, **place);
         let pairs = places.iter().filter(is_pair).count();
         self.report.aliases_read += pairs as u32;
-        let (missing, all) = (places.len() - pairs, places.len());
-        if missing > 0 {
-            let reason = format!("{missing} of {all} were not read before and after, or in time");
-            self.report.aliases_unseen = Some(reason);
-        }
+        self.places += places.len();
+        self.unread += places.len() - pairs;
     }
 
     /// Writes the block again with other content. Only if the alias is read again and does not
     /// follow, nothing is proved and nothing touched. Else the disk is refused, and what was there
-    /// is put back.
-    fn confirm(
-        &mut self,
-        own: &Block<'_, '_>,
-        suspicion: &Suspicion,
-        before: &[Alias],
-    ) -> Result<()> {
-        let Ok(reader) = &self.reader else { return Ok(()) };
+    /// is put back. Whether it was refused.
+    fn confirm(&mut self, own: &Block<'_, '_>, suspicion: &Suspicion, before: &[Alias]) -> bool {
+        let Ok(reader) = &self.reader else { return false };
         let suspect = suspicion.place;
         let second = own.content(1);
         let is_written = own.write(&second).is_ok();
@@ -244,7 +261,10 @@ impl AliasCheck {
         let is_in_place = reader.place(file, own.offset, BLOCK_BYTES) == suspicion.expected;
         if is_written && is_in_place && now.is_some_and(|now| now != second) {
             // A second copy that the file system made once.
-            return Ok(());
+            let place = model::Bytes(suspect);
+            let reason = format!("the place at {place} held this block once and did not follow it");
+            self.report.aliases_unseen = Some(reason);
+            return false;
         }
         let before = before.iter().find(|alias| alias.place == suspect);
         let disk = own.candidate.disk.as_ref().zip(own.candidate.disk_node());
@@ -265,7 +285,7 @@ impl AliasCheck {
             model::Bytes(place),
             model::Bytes(suspect)
         )));
-        Ok(())
+        true
     }
 
     fn refuse_if(&mut self, reason: Option<String>) {
@@ -340,6 +360,34 @@ impl PlaceReader {
     }
 }
 
+/// Fails unless what a fake overwrites can be put back.
+fn check_undo(candidate: &Candidate<'_>) -> Result<()> {
+    let Some((disk, node)) = candidate.disk.as_ref().zip(candidate.disk_node()) else {
+        return Ok(());
+    };
+    sys::block::check_undo(&node, (disk.major, disk.minor)).map_err(|error| {
+        let (node, why) = (node.display(), sys::plain_reason(&error.source));
+        let reason = format!(
+            "{node} cannot be opened for writing ({why}): what a fake would overwrite could not be \
+             put back, so nothing was written; name {node} itself to have it only read"
+        );
+        Error::new(ErrorKind::Impossible, "qualify", reason)
+    })
+}
+
+/// Fails if a place that was read before the block was written cannot be read after it: whether
+/// that changed is not known, and to write on could change more.
+fn readable_still(before: &[Alias], after: &[Alias]) -> Result<()> {
+    let is_read = |place: u64| after.iter().any(|alias| alias.place == place);
+    let Some(lost) = before.iter().find(|alias| !is_read(alias.place)) else { return Ok(()) };
+    let place = model::Bytes(lost.place);
+    let reason = format!(
+        "the place at {place} of the disk was read before a block was written and cannot be read \
+         after it"
+    );
+    Err(Error::new(ErrorKind::Failed, "read the disk", reason))
+}
+
 /// The places that a fake of any power of two has for `place`.
 fn alias_places(place: u64) -> Vec<u64> {
     let powers = (LEAST_ALIAS.trailing_zeros()..u64::BITS).map(|bits| 1_u64 << bits);
@@ -408,5 +456,15 @@ mod tests {
         assert_eq!(alias_places(place), [8192, MIB + 8192, 5 * MIB + 8192]);
         assert!(alias_places(MIB - 4096).is_empty());
         assert_eq!(alias_places(MIB), [0]);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_read_any_more_ends_the_run() {
+        let alias = |place| Alias { place, content: vec![7; 4] };
+        let before = [alias(0), alias(MIB)];
+        assert!(readable_still(&before, &[alias(MIB), alias(0), alias(2 * MIB)]).is_ok());
+        let error = readable_still(&before, &[alias(0)]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Failed);
+        assert!(error.to_string().contains("1 MiB"), "{error}");
     }
 }
