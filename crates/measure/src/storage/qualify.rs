@@ -225,22 +225,29 @@ fn directory(
     result.written_bytes = check.written_bytes() + written.bytes;
     (result.burst, result.sustained_write) = (written.burst, written.sustained);
     result.sequential_write = Some(written.figures);
-    result.is_cut_short |= written.bytes < size.0;
     if let Some(failure) = written.failure {
         return Err(failure);
     }
-    if check.is_refused() || written.bytes < LEAST_FILE.0 {
+    if check.is_refused() {
+        return Ok(());
+    }
+    result.is_cut_short |= written.bytes < size.0;
+    if written.bytes < LEAST_FILE.0 {
         return Ok(());
     }
     begin("reading all of it back");
     let part = plan.long_share(READ_PERCENT);
     let read = transfers.read_back(&part)?;
     read.judge(&mut result.capacity);
-    result.is_cut_short |= read.figures.bytes < written.bytes;
+    let is_whole = read.figures.bytes >= written.bytes;
     result.sequential_read = Some(read.figures);
+    if let Some(failure) = read.failure {
+        return Err(failure);
+    }
     if result.capacity.outcome == CapacityOutcome::Refused {
         return Ok(());
     }
+    result.is_cut_short |= !is_whole;
     requests(candidate, plan, written.bytes, begin, result)
 }
 

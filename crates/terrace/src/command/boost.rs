@@ -19,12 +19,12 @@ use measure::storage::qualify::{QualifyPlan, qualify};
 /// If the target is refused, or nothing was measured.
 pub fn boost(action: &Boost, color: When) -> Result<Exit> {
     match action {
-        Boost::Qualify(args) => measured(args, color),
+        Boost::Qualify(args) => measure_candidate(args, color),
         Boost::Receipt(args) => receipt::receipt(args, color),
     }
 }
 
-fn measured(args: &QualifyArgs, color: When) -> Result<Exit> {
+fn measure_candidate(args: &QualifyArgs, color: When) -> Result<Exit> {
     let root = Root::system();
     let plan = QualifyPlan {
         size: args.size,

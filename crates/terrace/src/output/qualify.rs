@@ -49,9 +49,12 @@ impl Report for QualifyResult {
             result.disk.as_ref().map(|disk| format!("{}: {}", disk.path.display(), disk.why)),
         );
         out.notes(&result.notes);
+        out.notes(&result.link_unseen);
+        // No more time would measure more of a stick that failed or is refused.
+        let is_over =
+            result.failure.is_some() || result.capacity.outcome == CapacityOutcome::Refused;
         out.notes(
-            result
-                .is_cut_short
+            (result.is_cut_short && !is_over)
                 .then_some("cut short: more time (--budget) or --full measures more of it"),
         );
         out.notes(result.failure.iter().map(|failure| format!("ended early: {failure}")));

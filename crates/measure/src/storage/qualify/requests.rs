@@ -105,7 +105,7 @@ fn block_bytes(direction: Direction) -> u64 {
     }
 }
 
-/// Requests until the budget ends or `goes_on`, which hears how many there were, says no.
+/// Requests until the budget ends or `goes_on`, called with the number until then, returns false.
 fn timed(
     candidate: &Candidate<'_>,
     bytes: u64,

@@ -49,6 +49,8 @@ pub(super) struct Written {
 #[derive(Debug)]
 pub(super) struct ReadBack {
     pub(super) figures: TransferFigures,
+    /// What ended it early; the rest says what was read until then.
+    pub(super) failure: Option<Error>,
     held: u64,
     first_wrong: Option<u64>,
     is_past_caches: bool,
@@ -116,7 +118,7 @@ impl<'c, 'r> OwnFile<'c, 'r> {
         Ok(())
     }
 
-    /// Reads what was written and compares every block.
+    /// Reads what was written and compares every block, until a read fails or the budget ends.
     pub(super) fn read_back(&mut self, budget: &Budget) -> Result<ReadBack> {
         let candidate = self.candidate;
         let path = candidate.target.path();
@@ -127,10 +129,16 @@ impl<'c, 'r> OwnFile<'c, 'r> {
         let step_bytes = BLOCK * stream.depth() as u64;
         let watch = ServedWatch::start(candidate.root, &candidate.target);
         let mut steps = Steps::default();
-        let (mut at, mut held, mut first_wrong) = (0, 0, None);
+        let (mut at, mut held, mut first_wrong, mut failure) = (0, 0, None, None);
         while at < self.written && !budget.over() {
             let end = (at + step_bytes).min(self.written);
-            let moved = stream.read(at..end, budget).checked().map_err(|e| e.at(path))?;
+            let moved = match stream.read(at..end, budget).checked() {
+                Ok(moved) => moved,
+                Err(error) => {
+                    failure = Some(error.at(path));
+                    break;
+                }
+            };
             steps.add(at, moved.bytes, moved.wall_ns);
             let compared = stream.compare();
             held += compared.held;
@@ -143,7 +151,7 @@ impl<'c, 'r> OwnFile<'c, 'r> {
         let figures = steps.figures(at, &watch, Direction::Read);
         let is_past_caches =
             figures.served_by == model::probe::SERVED_BY_DEVICE && left.unwrap_or(0) == 0;
-        Ok(ReadBack { figures, held, first_wrong, is_past_caches })
+        Ok(ReadBack { figures, failure, held, first_wrong, is_past_caches })
     }
 }
 
@@ -289,6 +297,33 @@ mod tests {
         steps.add(at, 64 * MIB, 900_000_000);
         assert_eq!(steps.next_bytes(), 32 * MIB);
         assert_eq!(steps.series[1].from_bytes, 31 * MIB, "the open stretch and this step");
+    }
+
+    /// A fake that fails beyond what it holds is refused by what was wrong before.
+    #[test]
+    fn what_was_read_until_a_failure_is_judged() {
+        let read = |held, first_wrong| ReadBack {
+            figures: TransferFigures {
+                bytes: 8 * MIB,
+                wall_s: 1.0,
+                bytes_per_s: None,
+                series: Vec::new(),
+                served_by: model::probe::SERVED_BY_DEVICE.to_owned(),
+                served_reason: String::new(),
+            },
+            failure: Some(Error::new(crate::ErrorKind::Failed, "read", "an I/O error")),
+            held,
+            first_wrong,
+            is_past_caches: true,
+        };
+        let judged = |read: ReadBack| {
+            let mut check = CapacityCheck::not_tried(None, "nothing was read back");
+            read.judge(&mut check);
+            (check.outcome, check.proved_bytes)
+        };
+        assert_eq!(judged(read(4 * MIB, Some(4 * MIB))), (CapacityOutcome::Refused, 4 * MIB));
+        assert_eq!(judged(read(8 * MIB, None)), (CapacityOutcome::Proved, 8 * MIB));
+        assert_eq!(judged(read(0, None)), (CapacityOutcome::NotTried, 0));
     }
 
     #[test]
