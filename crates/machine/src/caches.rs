@@ -26,9 +26,12 @@ fn bcache_device(root: &Root, name: &str) -> Option<CacheCounters> {
     let cache = set.and_then(|set| root.resolve(set.join("cache0")));
     let written = cache.as_ref().and_then(|cache| root.word(cache.join("written")));
     let dirty = root.word(backing.join("dirty_data"));
+    // `writethrough [writeback] writearound none`
+    let modes = root.read(backing.join("cache_mode")).ok();
     Some(CacheCounters {
         kind: CacheKind::Bcache,
         name: name.to_owned(),
+        is_write_back: modes.map(|modes| modes.contains("[writeback]")),
         hits: total("cache_hits"),
         misses: total("cache_misses"),
         dirty_bytes: dirty.and_then(|text| human_bytes(&text)),
@@ -53,6 +56,7 @@ pub fn l2arc(root: &Root) -> Option<CacheCounters> {
     is_used.then(|| CacheCounters {
         kind: CacheKind::L2arc,
         name: "arcstats".to_owned(),
+        is_write_back: Some(false),
         hits: counter("l2_hits"),
         misses: counter("l2_misses"),
         // It keeps nothing that is not on the pool.
@@ -65,7 +69,7 @@ pub fn l2arc(root: &Root) -> Option<CacheCounters> {
 }
 
 /// All caches of the device mapper, from the lines of `dmsetup status --target cache` and
-/// `dmsetup table --target cache`. What is no such line is left out.
+/// `dmsetup table --target cache`. Other lines are left out.
 #[must_use]
 pub fn dm_cache(root: &Root, status: &str, table: &str) -> Vec<CacheCounters> {
     status.lines().filter_map(|line| dm_cache_device(root, line, table)).collect()
@@ -95,9 +99,13 @@ fn dm_cache_device(root: &Root, line: &str, table: &str) -> Option<CacheCounters
         let stats = diskstats::of(root, major.parse().ok()?, minor.parse().ok()?)?;
         stats.sectors_written.checked_mul(diskstats::SECTOR_BYTES)
     };
+    // `<dirty> <number of features> <feature>* ...`
+    let count = number(14).and_then(|count| usize::try_from(count).ok());
+    let features = count.and_then(|count| fields.get(15..15_usize.checked_add(count)?));
     Some(CacheCounters {
         kind: CacheKind::DmCache,
         name: name.to_owned(),
+        is_write_back: features.map(|features| features.contains(&"writeback")),
         hits: number(7),
         misses: number(8),
         dirty_bytes: blocks(13),
@@ -156,6 +164,7 @@ mod tests {
                     ("stats_total/cache_hits", "9000\n"),
                     ("stats_total/cache_misses", "1000\n"),
                     ("dirty_data", "1.5M\n"),
+                    ("cache_mode", "writethrough [writeback] writearound none\n"),
                 ],
             )
             .files(&format!("{ssd}/bcache"), &[("written", "2.0G\n")])
@@ -176,6 +185,7 @@ mod tests {
         let expected = CacheCounters {
             kind: CacheKind::Bcache,
             name: "bcache0".to_owned(),
+            is_write_back: Some(true),
             hits: Some(9000),
             misses: Some(1000),
             dirty_bytes: Some(3 << 19),
@@ -195,12 +205,14 @@ mod tests {
         let found = dm_cache(&Root::at(fake.path()), status, table);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].hits, found[0].misses), (Some(700), Some(300)));
+        assert_eq!(found[0].is_write_back, Some(true));
         assert_eq!(found[0].dirty_bytes, Some(3 * 128 * 512));
         assert_eq!(found[0].written_bytes, Some(4096 * 512));
         assert_eq!(found[0].disk.as_ref().unwrap().device, "sda");
         assert_eq!(found[0].cache.as_ref().unwrap().reads, 10_000);
         let cut = dm_cache(&Root::at(fake.path()), "a: 0 1 cache 8\n", "");
         assert_eq!((cut[0].hits, cut[0].dirty_bytes, &cut[0].disk), (None, None, &None));
+        assert_eq!(cut[0].is_write_back, None);
     }
 
     #[test]

@@ -53,13 +53,15 @@ impl DeviceReads {
 /// The counters of one cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheCounters {
-    /// Who keeps it.
+    /// Which program of the kernel it is of.
     pub kind: CacheKind,
     /// The device that it serves; `arcstats` for all pools together.
     pub name: String,
-    /// Reads that it answered.
+    /// Whether it also takes writes that are not on the disk yet; `None` if that is not known.
+    pub is_write_back: Option<bool>,
+    /// Reads that it answered: of dm-cache since the cache was made, else since it was attached.
     pub hits: Option<u64>,
-    /// Reads that it did not.
+    /// Reads that it did not answer, since then.
     pub misses: Option<u64>,
     /// Bytes that are on the cache and not yet on the disk.
     pub dirty_bytes: Option<u64>,
@@ -79,7 +81,7 @@ pub enum ReceiptVerdict {
     WorthIt,
     /// It spared little or nothing.
     NotWorthIt,
-    /// A counter is missing, or there were too few reads.
+    /// A counter is missing, there were too few reads, or what it spared of writes is not counted.
     Unproven,
 }
 
@@ -89,8 +91,8 @@ pub struct CacheReceipt {
     /// What is known of it.
     #[serde(flatten)]
     pub counters: CacheCounters,
-    /// Hits, times what a read of the disk takes longer than one of the cache; below 0 if the
-    /// cache is slower.
+    /// Hits, times what a read of the disk takes longer than one of the cache, added up over reads;
+    /// below 0 if the cache is slower.
     pub spared_s: Option<f64>,
     /// The judgement.
     pub verdict: ReceiptVerdict,

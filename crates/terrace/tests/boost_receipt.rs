@@ -15,7 +15,7 @@ fn every_cache_of_this_machine_has_a_verdict() {
     for cache in value["caches"].as_array().unwrap() {
         let verdict = cache["verdict"].as_str().unwrap();
         assert!(["worth_it", "not_worth_it", "unproven"].contains(&verdict), "{cache}");
-        assert_eq!(cache["spared_s"].is_null(), verdict == "unproven", "{cache}");
+        assert!(verdict != "worth_it" || cache["spared_s"].is_number(), "{cache}");
     }
     let page = terrace("boost receipt").done();
     let is_empty = value["caches"].as_array().unwrap().is_empty();
@@ -23,7 +23,7 @@ fn every_cache_of_this_machine_has_a_verdict() {
 }
 
 #[test]
-fn an_ordinary_user_hears_what_root_would_see() {
+fn without_root_it_says_what_root_would_see() {
     let Some(command) = as_ordinary_user("boost receipt") else {
         return testkit::skip("root and setpriv");
     };

@@ -27,7 +27,8 @@ pub fn receipt(args: &ReceiptArgs, color: When) -> Result<Exit> {
 fn receipts(root: &Root) -> CacheReceipts {
     let mut unseen = Vec::new();
     let mut counters = caches::bcache(root);
-    match (dmsetup("status"), dmsetup("table")) {
+    // Without --noflush `status` makes a cache write its metadata.
+    match (dmsetup(&["status", "--noflush"]), dmsetup(&["table"])) {
         (Ok(status), Ok(table)) => counters.extend(caches::dm_cache(root, &status, &table)),
         (Err(why), _) | (_, Err(why)) => unseen.push(format!("dm-cache: {why}")),
     }
@@ -37,17 +38,20 @@ fn receipts(root: &Root) -> CacheReceipts {
 }
 
 /// The lines of `dmsetup` about caches, or why there are none.
-fn dmsetup(what: &str) -> std::result::Result<String, String> {
+fn dmsetup(words: &[&str]) -> std::result::Result<String, String> {
     if sys::process::effective_uid() != 0 {
         return Err("`dmsetup` answers only root".to_owned());
     }
     let mut command = Command::new("dmsetup");
-    command.args([what, "--target", "cache"]).stdin(Stdio::null()).stderr(Stdio::null());
+    command.args(words).args(["--target", "cache"]).stdin(Stdio::null());
     let output = command
         .output()
         .map_err(|error| format!("`dmsetup` cannot be run: {}", sys::plain_reason(&error)))?;
     if !output.status.success() {
-        return Err(format!("`dmsetup {what}` failed"));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let said =
+            errors.lines().find(|line| !line.trim().is_empty()).unwrap_or("without a reason");
+        return Err(format!("`dmsetup {}` failed: {}", words.join(" "), said.trim()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
