@@ -65,7 +65,7 @@ pub fn advise(observations: &[Observation], request: &AdviceRequest) -> Advice {
         blocks: pooled.blocks.len() as u64,
         block_ns: pooled.blocks.iter().map(|block| block.length_ns).max().unwrap_or(0),
         per_day_ns: memory::per_day_ns(&memory, pooled.span_ns()),
-        notes: answer::notes(&pooled, &flash),
+        notes: answer::notes(&pooled, of_flash.reads.as_ref(), &flash),
         flash,
         processes,
         groups,

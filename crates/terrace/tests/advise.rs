@@ -139,10 +139,15 @@ fn what_is_too_short_or_has_no_events_is_unproven() {
     };
     measured("{}").refused(2, "no time of a random read");
     measured("[").refused(2, "not the JSON of boost qualify");
-    let random = r#"{"result": {"random_read": {"mean_ns": 2000000.0}RATE}}"#;
+    let random = r#"{"result": {"capacity": {"outcome": "proved"}, "random_read":
+        {"mean_ns": 2000000.0, "served_by": "device"}RATE}}"#;
     measured(&random.replace("RATE", "")).refused(2, "no rate of sequential reads");
-    let rate = r#", "sequential_read": {"bytes_per_s": {"median": 90e6}}"#;
-    let text = measured(&random.replace("RATE", rate)).done();
+    let rate = r#", "sequential_read": {"bytes_per_s": {"median": 90e6}, "served_by": "device"}"#;
+    let whole = random.replace("RATE", rate);
+    measured(&whole.replace("proved", "refused")).refused(2, "does not hold what is written");
+    let cached = whole.replacen("device", "page cache", 1);
+    measured(&cached).refused(2, "its random reads do not count: page cache served them");
+    let text = measured(&whole).done();
     let advice: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(advice["flash"][0]["is_assumed"], false, "{advice:#}");
     assert_eq!(advice["flash"][1]["is_assumed"], true, "{advice:#}");

@@ -3,7 +3,7 @@
 
 use super::MIB;
 use super::blocks::{KindReturns, Observation};
-use super::flash::CacheDevice;
+use super::flash::{BlockReads, CacheDevice, widest};
 use super::memory::RETURNS_MIN;
 use crate::wording::{count, percent};
 use model::Bytes;
@@ -27,6 +27,11 @@ pub(super) const NO_ACCESSES: &str =
 /// The share of the waits of threads below which the wall time says something else than they do.
 const HIDDEN_SHARE: f64 = 0.5;
 
+/// Why no block read is known of a recording that is damaged.
+pub(super) fn unreadable(damage: &str) -> String {
+    format!("no accesses could be read ({damage}): {NO_ACCESSES}")
+}
+
 /// Why the seconds of a size are not known.
 pub(super) const FEW_PIECES: &str =
     "fewer than four pieces of time were recorded: how sure the seconds are is not known";
@@ -35,9 +40,9 @@ pub(super) const FEW_PIECES: &str =
 pub(super) const ONE_ALONE: &str =
     "the accesses of one recording are judged, and several were given: give one of them alone";
 
-/// The answer in one sentence; what helps comes first.
+/// The answer in one sentence; what helps comes first, and a command that can be copied last.
 pub(super) fn sentence(advice: &Advice) -> String {
-    let flash = flash_texts(&advice.flash);
+    let flash = flash_texts(&advice.flash, advice.span_ns);
     let memory = &advice.memory;
     let state = match memory.state {
         AdviceState::Helps => "",
@@ -46,21 +51,27 @@ pub(super) fn sentence(advice: &Advice) -> String {
     };
     let of_memory = format!("{state}{}", memory.text);
     let is_flash_alone = advice.state == AdviceState::Helps && memory.state != AdviceState::Helps;
-    if is_flash_alone {
+    if is_flash_alone || (memory.text.ends_with(RECORD) && !flash.is_empty()) {
         return [flash, vec![format!("more memory: {of_memory}")]].concat().join("; ");
     }
     [vec![of_memory], flash].concat().join("; ")
 }
 
 /// What is said of the devices that were judged.
-fn flash_texts(flash: &[FlashAdvice]) -> Vec<String> {
+fn flash_texts(flash: &[FlashAdvice], span_ns: u64) -> Vec<String> {
     let of_state = |state| flash.iter().filter(move |one| one.state == state);
     let mut texts: Vec<String> = of_state(AdviceState::Helps).map(|one| one.text.clone()).collect();
-    let useless: Vec<&str> =
-        of_state(AdviceState::Nothing).map(|one| a_device(&one.kind)).collect();
-    if !useless.is_empty() {
-        texts.push(no_flash(&useless.join(" or ")));
+    let mut useless: Vec<(&FlashGain, Vec<&str>)> = Vec::new();
+    for one in of_state(AdviceState::Nothing) {
+        let Some(gain) = widest(&one.sizes) else { continue };
+        let is_same = |other: &FlashGain| (other.bytes, other.spared) == (gain.bytes, gain.spared);
+        match useless.iter_mut().find(|(other, _)| is_same(other)) {
+            Some((_, devices)) => devices.push(a_device(&one.kind)),
+            None => useless.push((gain, vec![a_device(&one.kind)])),
+        }
     }
+    let useless = useless.into_iter();
+    texts.extend(useless.map(|(gain, devices)| no_flash(&devices.join(" or "), gain, span_ns)));
     texts
 }
 
@@ -90,11 +101,10 @@ pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
     text
 }
 
-/// `8 GiB of a cache on a stick would have spared 71 s (60 to 80), if it takes 0.9 ms (assumed)`.
-pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain) -> String {
-    let (size, kind) = (Bytes(gain.bytes), a_device(&device.kind));
-    let mut text =
-        format!("{size} of a cache on {kind} would have spared {}", seconds(&gain.spared));
+/// `a cache of 8 GiB on a stick would have spared 71 s (60 to 80) of this hour, if it takes 0.9 ms
+/// for 4 KiB (assumed)`.
+pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain, span_ns: u64) -> String {
+    let mut text = no_flash(a_device(&device.kind), gain, span_ns);
     if device.is_assumed {
         let time = three_digits(device.read_ns / 1e6);
         text.push_str(&format!(", if it takes {time} ms for 4 KiB (assumed)"));
@@ -102,9 +112,10 @@ pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain) -> String {
     text
 }
 
-/// `a cache on a stick or an SSD would have spared nothing`.
-pub(super) fn no_flash(device: &str) -> String {
-    format!("a cache on {device} would have spared nothing")
+/// `a cache of 4 GiB on a stick or an SSD would have spared 0 s (0 to 0) of this hour`.
+pub(super) fn no_flash(device: &str, gain: &FlashGain, span_ns: u64) -> String {
+    let (size, of) = (Bytes(gain.bytes), span(span_ns));
+    format!("a cache of {size} on {device} would have spared {} of {of}", seconds(&gain.spared))
 }
 
 pub(super) fn a_device(kind: &str) -> &'static str {
@@ -203,18 +214,13 @@ pub(super) fn beyond(reach_bytes: u64) -> String {
 }
 
 /// What widens the interval, and what is not priced.
-pub(super) fn notes(seen: &Observation, flash: &[FlashAdvice]) -> Vec<String> {
+pub(super) fn notes(
+    seen: &Observation,
+    reads: Option<&BlockReads>,
+    flash: &[FlashAdvice],
+) -> Vec<String> {
     let mut notes = of_devices(flash);
-    if let Some(why) = seen.reads.as_ref().and_then(|reads| reads.damage.as_ref()) {
-        notes.push(format!("the accesses of the recording end early: {why}"));
-    }
-    if let Some(reads) = seen.reads.as_ref().filter(|reads| reads.shift > 0 || reads.lost > 0) {
-        notes.push(format!(
-            "of block requests one region in {} was kept, and {} were lost",
-            1_u64 << reads.shift.min(63),
-            count(reads.lost)
-        ));
-    }
+    notes.extend(reads.map_or_else(Vec::new, |reads| of_reads(seen, reads)));
     if seen.lost > 0 {
         notes.push(format!(
             "{} kernel events were lost ({}): the interval is wider by as much",
@@ -228,6 +234,30 @@ pub(super) fn notes(seen: &Observation, flash: &[FlashAdvice]) -> Vec<String> {
         if !notes.contains(doubt) {
             notes.push(doubt.clone());
         }
+    }
+    notes
+}
+
+/// What the block reads are of, and what is missing of them.
+fn of_reads(seen: &Observation, reads: &BlockReads) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(why) = reads.damage.as_ref().filter(|_| !reads.reads.is_empty()) {
+        notes.push(format!("the accesses of the recording end early: {why}"));
+    }
+    if reads.shift > 0 {
+        let regions = 1_u64 << reads.shift.min(63);
+        notes.push(format!("of block requests one region in {} was kept", count(regions)));
+    }
+    if reads.lost > 0 {
+        let lost = count(reads.lost);
+        notes.push(format!("{lost} block requests were lost: the range is wider by as much"));
+    }
+    if !seen.is_machine && !reads.reads.is_empty() {
+        notes.push(
+            "the block requests are those of the whole machine, the waits those of what was \
+             recorded: a cache is judged as if it gained the same share of both"
+                .to_owned(),
+        );
     }
     notes
 }

@@ -96,6 +96,8 @@ impl TimeBlock {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     pub(super) subject: String,
+    /// Whether that is the whole machine, of which the block reads are.
+    pub(super) is_machine: bool,
     /// Where and when it was recorded, if it says so: of one recording.
     pub(super) host: Option<String>,
     pub(super) started_unix_ns: u64,
@@ -183,6 +185,7 @@ pub fn observe(recording: &Recording) -> Observation {
     let zswap_pages = view.growth("vmstat.zswpin").unwrap_or(0);
     Observation {
         subject: words::subject(recording),
+        is_machine: matches!(facts.subject, Subject::Machine | Subject::Probe { .. }),
         host: facts.machine.as_ref().and_then(|machine| machine.host.clone()),
         started_unix_ns: facts.started_unix_ns,
         wall_ns: view.wall_ns(),
@@ -372,6 +375,7 @@ pub(super) fn pooled(observations: &[Observation]) -> Observation {
             all.subject = format!("{}; {}", all.subject, one.subject);
         }
         all.blocks.extend_from_slice(&one.blocks);
+        all.is_machine &= one.is_machine;
         all.has_returns &= one.has_returns;
         all.in_kernel &= one.in_kernel;
         all.root &= one.root;

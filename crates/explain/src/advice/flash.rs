@@ -11,6 +11,7 @@ use model::advice::{AdviceState, FlashAdvice, FlashGain, SparedTime};
 use policy::admission::ShortRuns;
 use policy::eviction::Lru;
 use policy::simulate::SimulatedCache;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
@@ -126,6 +127,10 @@ pub(super) fn judge(
     let Some(reads) = &seen.reads else {
         return devices.iter().map(|device| unproven(device, why.to_owned())).collect();
     };
+    if let Some(why) = reads.damage.as_ref().filter(|_| reads.reads.is_empty()) {
+        let text = answer::unreadable(why);
+        return devices.iter().map(|device| unproven(device, text.clone())).collect();
+    }
     if (reads.reads.len() as u64) < READS_MIN {
         let text = answer::few_reads(reads.reads.len() as u64, READS_MIN);
         return devices.iter().map(|device| unproven(device, text.clone())).collect();
@@ -228,19 +233,25 @@ fn of_device(
     advice.sizes = sums.iter().map(gain).collect();
     let most = advice.sizes.iter().map(|gain| gain.spared.ns).max().unwrap_or(0);
     let is_enough = |gain: &&FlashGain| gain.spared.ns as f64 >= most as f64 * NAMED_SHARE;
-    let named = advice.sizes.iter().filter(is_enough).min_by_key(|gain| gain.bytes);
-    let state = |gain: &FlashGain| match memory::state_of(&gain.spared, seen.span_ns()) {
-        _ if most == 0 => AdviceState::Nothing,
-        state => state,
+    let state = |gain: &FlashGain| memory::state_of(&gain.spared, seen.span_ns());
+    let is_worth = |gain: &&FlashGain| state(gain) != AdviceState::Nothing;
+    let enough = advice.sizes.iter().filter(is_enough).min_by_key(|gain| gain.bytes);
+    let Some(gain) = enough.filter(is_worth).or_else(|| widest(&advice.sizes)) else {
+        return advice;
     };
-    (advice.state, advice.named_bytes, advice.text) = match named.map(|gain| (state(gain), gain)) {
-        None | Some((AdviceState::Nothing, _)) => {
-            let text = answer::no_flash(answer::a_device(&device.kind));
+    (advice.state, advice.named_bytes, advice.text) = match state(gain) {
+        AdviceState::Nothing => {
+            let text = answer::no_flash(answer::a_device(&device.kind), gain, seen.span_ns());
             (AdviceState::Nothing, None, text)
         }
-        Some((state, gain)) => (state, Some(gain.bytes), answer::of_flash(device, gain)),
+        state => (state, Some(gain.bytes), answer::of_flash(device, gain, seen.span_ns())),
     };
     advice
+}
+
+/// The size that may have spared the most, the smallest of several.
+pub(super) fn widest(sizes: &[FlashGain]) -> Option<&FlashGain> {
+    sizes.iter().max_by_key(|gain| (gain.spared.high_ns, Reverse(gain.bytes)))
 }
 
 /// What the disk took for all reads of each piece.

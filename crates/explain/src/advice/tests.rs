@@ -39,6 +39,7 @@ fn hour(blocks: Vec<TimeBlock>) -> Observation {
         in_kernel: true,
         root: true,
         page_bytes: 4096,
+        is_machine: true,
         ..Observation::default()
     }
 }
@@ -320,15 +321,59 @@ fn a_cache_on_flash_spares_disk_time_less_its_own() {
     assert!(ssd.spared.ns > stick.spared.ns && ssd.spared.high_ns <= advice.disk_ns);
     assert_eq!(stick.written_bytes, 1000 * 4096);
     assert!(
-        advice.answer.contains("; 1 GiB of a cache on a stick would have spared 400 s ("),
+        advice.answer.contains("; a cache of 1 GiB on a stick would have spared 400 s ("),
         "{}",
         advice.answer
     );
+    assert!(advice.answer.contains(") of this hour, if it takes"), "{}", advice.answer);
     assert!(advice.answer.contains("if it takes 0.9 ms for 4 KiB (assumed)"), "{}", advice.answer);
     assert!(advice.notes.iter().any(|note| note.contains("assumed: 0.9 ms")), "{:?}", advice.notes);
     // A cache of 100 blocks is swept clean by 1,000 in turn.
     let small = on_flash(reading_again(), 100 * 4096);
     assert_eq!((small.flash[0].sizes[0].hits, small.flash[0].state), (0, AdviceState::Nothing));
+    let text =
+        "; a cache of 400 KiB on a stick or an SSD would have spared 0 s (0 to 0) of this hour";
+    assert!(small.answer.ends_with(text), "{}", small.answer);
+}
+
+#[test]
+fn what_is_missing_of_the_block_reads_is_a_note() {
+    let notes = |reads: BlockReads| on_flash(reads, GIB).notes.join("\n");
+    assert!(!notes(reading_again()).contains("block requests"));
+    let sampled = notes(BlockReads { shift: 1, ..reading_again() });
+    assert!(sampled.contains("one region in 2 was kept"), "{sampled}");
+    assert!(!sampled.contains("lost"), "{sampled}");
+    let lossy = notes(BlockReads { lost: 7, ..reading_again() });
+    assert!(lossy.contains("7 block requests were lost"), "{lossy}");
+    assert!(!lossy.contains("one region"), "{lossy}");
+    let damage = Some("a chunk is damaged".to_owned());
+    let cut = notes(BlockReads { damage: damage.clone(), ..reading_again() });
+    assert!(cut.contains("end early: a chunk is damaged"), "{cut}");
+    let nothing = on_flash(BlockReads { damage, ..BlockReads::default() }, GIB);
+    let why = &nothing.flash[0].text;
+    assert!(why.starts_with("no accesses could be read (a chunk is damaged): record"), "{why}");
+    let of_command = Observation { is_machine: false, ..hour(vec![busy(40); 12]) };
+    let devices = vec![CacheDevice::usual_stick()];
+    let request = AdviceRequest { flash_bytes: vec![GIB], devices, ..Default::default() };
+    let notes = advise(&[of_command.with_reads(reading_again())], &request).notes.join("\n");
+    assert!(notes.contains("those of the whole machine"), "{notes}");
+}
+
+/// A command is copied as it stands.
+#[test]
+fn a_command_ends_the_answer() {
+    let mut reads = reading_again();
+    reads.reads.iter_mut().for_each(|read| read.latency_ns = 50_000);
+    let seen = Observation { has_returns: false, ..hour(vec![busy(40); 12]) };
+    let request = AdviceRequest {
+        flash_bytes: vec![GIB],
+        devices: vec![CacheDevice::usual_stick()],
+        ..Default::default()
+    };
+    let answer = advise(&[seen.with_reads(reads)], &request).answer;
+    assert!(answer.starts_with("a cache of 1 GiB on a stick would have spared 0 s"), "{answer}");
+    assert!(answer.contains("; more memory: unproven: "), "{answer}");
+    assert!(answer.ends_with("-o hour.trec"), "{answer}");
 }
 
 #[test]
@@ -368,7 +413,7 @@ fn disks_do_not_share_blocks_and_a_flash_that_helps_comes_first() {
     let devices = vec![CacheDevice::usual_stick()];
     let request = AdviceRequest { flash_bytes: vec![GIB], devices, ..Default::default() };
     let alone = advise(std::slice::from_ref(&seen), &request);
-    assert!(alone.answer.starts_with("1 GiB of a cache on a stick would"), "{}", alone.answer);
+    assert!(alone.answer.starts_with("a cache of 1 GiB on a stick would"), "{}", alone.answer);
     assert!(alone.answer.contains("; more memory: unproven: 0 returns"), "{}", alone.answer);
     assert_eq!(alone.memory.state, AdviceState::Unproven);
     let several = advise(&[seen.clone(), seen], &request);

@@ -15,6 +15,7 @@ use explain::advice::{
     AdviceRequest, BlockAccess, BlockReads, CacheDevice, Observation, advise as judge, clash,
     observe,
 };
+use model::probe::SERVED_BY_DEVICE;
 use model::recording::Recording;
 use record::capture;
 use record::file::AccessReader;
@@ -103,9 +104,9 @@ fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
         let AccessBatch { shifts, lost, requests, .. } = match batch {
             Ok(batch) => batch,
             Err(error) => {
-                if let Some(all) = &mut reads {
-                    all.damage = Some(error.to_string());
-                }
+                // Also before the first batch: it may have kept some.
+                let all = reads.get_or_insert_with(BlockReads::default);
+                all.damage = Some(error.to_string());
                 break;
             }
         };
@@ -196,6 +197,10 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|_| refused("it is not the JSON of boost qualify"))?;
     let result = value.get("result").unwrap_or(&value);
+    let word = |path: &str| result.pointer(path).and_then(serde_json::Value::as_str);
+    if word("/capacity/outcome") == Some("refused") {
+        return Err(refused("this stick does not hold what is written to it"));
+    }
     let figure = |path: &str| result.pointer(path).and_then(serde_json::Value::as_f64);
     let positive = |value: f64| value.is_finite() && value > 0.0;
     let read_ns = figure("/random_read/mean_ns")
@@ -204,6 +209,14 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
     let bytes_per_s = figure("/sequential_read/bytes_per_s/median")
         .filter(|rate| positive(*rate))
         .ok_or_else(|| refused("it has no rate of sequential reads"))?;
+    for (figures, what) in [("random_read", "random"), ("sequential_read", "sequential")] {
+        let served_by = word(&format!("/{figures}/served_by")).unwrap_or_default();
+        if served_by != SERVED_BY_DEVICE {
+            let by = if served_by.is_empty() { "no counter says what" } else { served_by };
+            let why = format!("its {what} reads do not count: {by} served them");
+            return Err(refused(&why));
+        }
+    }
     Ok(CacheDevice {
         kind: "stick".to_owned(),
         read_ns,
