@@ -258,8 +258,19 @@ pub fn export_oracle_general(args: &ExportArgs) -> Result<Exit> {
     }
     let target = OutputTarget::of_redacted(args.output.as_deref(), !args.no_redact)?;
     let mut trace = open_trace(&args.file, BLOCK_BYTES)?;
+    let is_recording = matches!(trace.source, TraceSource::Recording(..));
     let (mut times_s, mut keys) = (Vec::new(), Vec::new());
-    while let Some(request) = trace.next().transpose()? {
+    let mut damage = None;
+    while let Some(request) = trace.next() {
+        let request = match request {
+            Ok(request) => request,
+            // What is whole of a damaged recording is exported.
+            Err(error) if is_recording && !keys.is_empty() => {
+                damage = Some(error);
+                break;
+            }
+            Err(error) => return Err(error),
+        };
         let at_s = u32::try_from(request.at_ns / 1_000_000_000).unwrap_or(u32::MAX);
         if keys.len() + request.blocks as usize > EXPORTED_MAX {
             let why = format!("it has more than {EXPORTED_MAX} requests for blocks");
@@ -279,14 +290,28 @@ pub fn export_oracle_general(args: &ExportArgs) -> Result<Exit> {
         }
         Ok(())
     })?;
-    if trace.shifts().requests > 0 || trace.lost() > 0 {
-        let share = 1_u64 << trace.shifts().requests;
-        let lost = trace.lost();
-        let said =
-            format!("only requests to one in {share} regions of 1 MiB, and {lost} were lost");
+    if let Some(said) = missing(trace.shifts().requests, trace.lost()) {
         output::announce("export", &said);
     }
-    Ok(Exit::Done)
+    match damage {
+        None => Ok(Exit::Done),
+        Some(error) => {
+            let why = format!("{error}: only what is before it was exported");
+            Err(Error::new(Exit::Partial, why))
+        }
+    }
+}
+
+/// What a recording did not keep of its requests.
+fn missing(shift: u8, lost: u64) -> Option<String> {
+    let share = 1_u64 << shift.min(63);
+    let kept = format!("requests to one in {share} regions of 1 MiB were kept");
+    match (shift, lost) {
+        (0, 0) => None,
+        (0, _) => Some(format!("{lost} requests were lost")),
+        (_, 0) => Some(format!("only {kept}")),
+        _ => Some(format!("only {kept}, and {lost} of these were lost")),
+    }
 }
 
 fn unwritable(error: &io::Error) -> Error {
@@ -296,6 +321,7 @@ fn unwritable(error: &io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::recordings::ExportForm;
     use model::recording::{Facts, RecordingOutcome};
     use record::DeviceRequest;
     use record::file::Writer;
@@ -389,6 +415,56 @@ mod tests {
         for unknown in [&b""[..], b"hello\n", &[0; 48], b"\x28\xb5\x2f\xfdxxxxxxxxxxxx"] {
             assert!(of_bytes(unknown).is_err());
         }
+    }
+
+    #[test]
+    fn what_is_missing_of_a_recording_is_said() {
+        let said = |shift, lost| missing(shift, lost).unwrap_or_default();
+        assert_eq!((said(0, 0), said(0, 7)), (String::new(), "7 requests were lost".to_owned()));
+        assert_eq!(said(2, 0), "only requests to one in 4 regions of 1 MiB were kept");
+        assert!(said(1, 7).ends_with("were kept, and 7 of these were lost"));
+    }
+
+    /// The last chunk of accesses is damaged: what is before it is exported, and it says so.
+    #[test]
+    fn what_is_whole_of_a_damaged_recording_is_exported() {
+        let batch = |second: u64| {
+            let at_ns = second * 1_000_000_000;
+            let request = |number: u64| DeviceRequest {
+                at_ns,
+                latency_ns: 1000,
+                device: (8, 0),
+                sector: number * number * 800,
+                sectors: 8,
+                kind: RequestKind::Read,
+            };
+            let requests = (0..64).map(request).collect();
+            let (from_ns, to_ns) = (at_ns, at_ns + 1_000_000_000);
+            AccessBatch { from_ns, to_ns, requests, ..Default::default() }
+        };
+        let facts = Facts::default();
+        let mut writer = Writer::new(Vec::new(), &facts).unwrap();
+        writer.accesses(&batch(0)).unwrap();
+        let first_end = writer.bytes();
+        writer.accesses(&batch(1)).unwrap();
+        let mut bytes = writer.finish(&facts, &RecordingOutcome::default()).unwrap();
+        let middle = usize::try_from(first_end).unwrap() + 40;
+        bytes[middle] ^= 0xff;
+        let directory = TempDir::new();
+        let [file, exported] = ["a.trec", "exported"].map(|name| directory.join(name));
+        std::fs::write(&file, bytes).unwrap();
+        let args = ExportArgs {
+            file,
+            to: ExportForm::OracleGeneral,
+            columns: Vec::new(),
+            redact: false,
+            no_redact: true,
+            output: Some(exported.clone()),
+        };
+        let error = export_oracle_general(&args).unwrap_err();
+        assert_eq!(error.exit, Exit::Partial);
+        assert!(error.to_string().contains("only what is before it was exported"), "{error}");
+        assert_eq!(std::fs::read(exported).unwrap().len(), 64 * ORACLE_RECORD_BYTES);
     }
 
     #[test]
