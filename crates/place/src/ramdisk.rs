@@ -44,7 +44,7 @@ pub use gauges::RamdiskGauges;
 pub use identity::DirectoryIdentity;
 pub use keeper::Keeper;
 pub use kind::RamdiskKind;
-pub use known::{known, known_at, note_kept};
+pub use known::{known, known_at, known_persist, note_kept};
 pub use manifest::{MANIFEST_VERSION, Manifest, seal};
 pub use release::{RamdiskReleaseReport, release};
 pub use restore::{RamdiskRestore, RamdiskRestoreReport, restore};

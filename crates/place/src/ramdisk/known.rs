@@ -32,15 +32,30 @@ pub fn known(root: &Root, name: &Path, operation: &str) -> Result<(RamdiskRecord
     Ok((ramdisk, persist))
 }
 
-/// The RAM disk that is mounted at a path, if one is known there.
+/// The RAM disk that is mounted at a path, if it is known. One that another program unmounted or
+/// replaced says nothing of what is there now.
 #[must_use]
 pub fn known_at(root: &Root, point: &Path) -> Option<RamdiskRecord> {
     if sys::process::effective_uid() != 0 {
         return None;
     }
-    let point = absolute(point).ok()?;
     let all = RamdiskRecords::lock(root).and_then(|records| records.all()).ok()?;
-    all.into_iter().find(|one| one.mount_point == point)
+    mounted_at(root, point, all)
+}
+
+/// How the RAM disk that is mounted at a path is saved to a store, if it is known and that is its
+/// store. Waits for no other command.
+#[must_use]
+pub fn known_persist(root: &Root, point: &Path, store: &Path) -> Option<RamdiskPersist> {
+    let ramdisk = mounted_at(root, point, RamdiskRecords::known(root).ok()?)?;
+    let store = store.canonicalize().ok()?;
+    ramdisk.persist.filter(|persist| persist.store == store)
+}
+
+fn mounted_at(root: &Root, point: &Path, all: Vec<RamdiskRecord>) -> Option<RamdiskRecord> {
+    let point = absolute(point).ok()?;
+    let found = all.into_iter().find(|one| one.mount_point == point)?;
+    (found.state(root).0 == RamdiskState::Mounted).then_some(found)
 }
 
 /// Notes where the tmpfs at a mount point is saved to; it is known from then on. Nothing is noted
@@ -52,7 +67,7 @@ pub fn note_kept(root: &Root, point: &Path, persist: RamdiskPersist) -> Result<(
     if sys::process::effective_uid() != 0 {
         return Ok(());
     }
-    let made_here = known_at(root, point).filter(|one| one.state(root).0 == RamdiskState::Mounted);
+    let made_here = known_at(root, point);
     let Some(mounted) = made_here.map_or_else(|| mounted(root, point), |one| Ok(Some(one)))? else {
         return Ok(());
     };

@@ -190,7 +190,8 @@ pub struct SaveArgs {
     #[arg(long, value_name = "STORE")]
     pub persist: Option<PathBuf>,
 
-    /// How many generations to keep; by default as the RAM disk was made, else 3
+    /// How many generations to keep; by default as the RAM disk was made, if STORE is its own; else
+    /// 3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub keep: Option<u16>,
 

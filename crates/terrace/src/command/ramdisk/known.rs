@@ -53,7 +53,7 @@ pub(super) fn find(
 /// A directory and its store, and how many generations stay there, if that is known: as [`find`].
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find`]; `Impossible` for others than root who typed no store.
 pub(super) fn stored(
     root: &Root,
     name: &Path,
@@ -61,11 +61,8 @@ pub(super) fn stored(
     operation: &str,
 ) -> Result<(PathBuf, PathBuf, Option<u16>)> {
     if let Some(store) = store {
-        return Ok((name.to_owned(), store.to_owned(), None));
-    }
-    if sys::process::effective_uid() != 0 {
-        let why = "only root sees the store of a RAM disk; name one with --persist STORE";
-        return Err(Error::usage(why));
+        let persist = place::ramdisk::known_persist(root, name, store);
+        return Ok((name.to_owned(), store.to_owned(), persist.map(|persist| persist.keep)));
     }
     let found = place::ramdisk::known(root, name, operation);
     let (ramdisk, persist) = found
