@@ -1,9 +1,9 @@
 //! Changes the size of a RAM disk and takes one away.
 //!
 //! Nothing is done to a mount that is not the one that was made. What was not saved is not given up
-//! unless that is asked for: the RAM disk is compared with its store, made read-only, compared
-//! again, and only then unmounted. Killed in between it is read-only and whole, and the next
-//! `remove` goes on.
+//! unless that is asked for: the RAM disk is compared with its store, made read-only once nothing
+//! uses it, compared again, and only then unmounted. Killed in between it is read-only and whole,
+//! and the next `remove` goes on.
 
 use super::create::refuse_beyond_memory;
 use super::record::{
@@ -26,7 +26,7 @@ use sys::mount::{self, FileSystemOptions};
 
 const GROW: &str = "change the size of";
 const REMOVE: &str = "remove the RAM disk";
-/// How long an unmount is tried again. A recorder that walks the files holds a directory open: for
+/// How long what uses it is waited for. A recorder that walks the files holds a directory open: for
 /// 0.2 s with 100,000 files.
 const LONGEST_BUSY: Duration = Duration::from_secs(1);
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
@@ -216,6 +216,8 @@ fn take_away(
     let point = report.ramdisk.mount_point.clone();
     let options = report.ramdisk.options.clone();
     let busy = |error: sys::Error| in_use(root, REMOVE, &point, &error);
+    // Before it is read-only: who goes on to use it has lost nothing then.
+    await_unused(root, &point)?;
     // From here on nothing is written to it that would not be seen.
     change(&top, &options, |system| system.set_flag("ro")).map_err(busy)?;
     let compared =
@@ -237,6 +239,19 @@ fn take_away(
         change(&top, &options, |system| system.set_flag("rw"))?;
     }
     outcome
+}
+
+/// Waits for a moment until nothing uses the RAM disk.
+fn await_unused(root: &Root, point: &Path) -> Result<()> {
+    let begun = Instant::now();
+    while let Some(names) = holder_names(root, point) {
+        if begun.elapsed() >= LONGEST_BUSY {
+            let why = format!("it is in use by {names}");
+            return Err(Error::new(ErrorKind::Impossible, REMOVE, why).at(point));
+        }
+        thread::sleep(BUSY_PAUSE);
+    }
+    Ok(())
 }
 
 /// Unmounts what is mounted at an entry; tried again for a moment while it is in use.
