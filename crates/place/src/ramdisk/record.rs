@@ -291,7 +291,9 @@ impl RamdiskRecords {
         let mut all = self.all()?;
         let refused = |why: String| Error::new(ErrorKind::Usage, "find a RAM disk", why).at(name);
         let real = absolute(name).ok();
-        if let Some(at) = all.iter().position(|one| Some(&one.mount_point) == real.as_ref()) {
+        // Where its directory is gone too, the path is as it was typed.
+        let is_it = |point: &Path| real.as_deref() == Some(point) || point == name;
+        if let Some(at) = all.iter().position(|one| is_it(&one.mount_point)) {
             return Ok(all.swap_remove(at));
         }
         let points: Vec<String> = all.iter().map(|one| one.name().to_string()).collect();
