@@ -280,7 +280,8 @@ fn swap_words(status: &RamdiskStatus) -> String {
     match status.swapped_bytes {
         Some(0) => "nothing of it is in swap".to_owned(),
         Some(bytes) => format!(
-            "{} of it are in swap; to bring them back: terrace warm restore --only shared",
+            "{} of it are in swap; reading its files brings them back; for those that processes \
+             have mapped: terrace warm restore --all --only shared",
             Bytes(bytes)
         ),
         None => "how much of it is in swap is not known (needs Linux 6.5)".to_owned(),
@@ -402,7 +403,8 @@ mod tests {
     #[test]
     fn what_is_in_swap_names_its_remedy_and_an_unknown_end_is_unproven() {
         let text = shown(|status| status.swapped_bytes = Some(1 << 20), 80);
-        assert!(text.contains("1 MiB of it are in swap") && text.contains("--only shared"));
+        let remedy = "terrace warm restore --all --only shared";
+        assert!(text.contains("1 MiB of it are in swap") && text.contains(remedy), "{text}");
         assert!(text.contains("unproven"), "{text}");
         let grown = RamdiskGrowth {
             bytes_per_hour: 1048576.0,
