@@ -137,13 +137,18 @@ Options={}
     )
 }
 
-/// Makes it once, unless something is mounted there: its service may be started again.
+/// Makes it once, unless something is mounted there: its service may be started again. Its top has
+/// the owner and the permissions that were saved.
 fn create_text(plan: &UnitPlan<'_>, created: &CreatedRamdisk) -> String {
     let options = &created.options;
     let (size, every) = (options.size.0.to_string(), format!("{}s", plan.every.as_secs()));
     let mut words = vec!["create"];
     if created.is_adopted {
         words.push("--adopted");
+    } else {
+        // As a unit of a mount: the size is its owner's choice. Of an adopted one it would also
+        // cover files that changed since.
+        words.push("--force");
     }
     if created.is_atomic {
         words.push("--atomic");
