@@ -1,5 +1,6 @@
 //! What the steps of a part gave that takes hours: kept after each, so that a part which was
-//! interrupted goes on. A step counts only for the program that gave it.
+//! interrupted goes on. A step counts only for the programs that gave it: `terrace` and this one,
+//! which judges it.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -39,23 +40,27 @@ pub(super) struct Steps {
     path: PathBuf,
     key: String,
     done: Vec<Step>,
+    /// How many figures a step has.
+    figures: usize,
+    /// Steps of earlier runs that were not done again.
+    reused: usize,
 }
 
 impl Steps {
-    /// Opens those of `name` below `target`. `parameters` are whatever else makes a step another.
+    /// Opens those of `name` below `target`, of so many `figures` each. `parameters` are whatever
+    /// else makes a step another.
     ///
     /// # Errors
-    /// When the program or the directory cannot be examined.
+    /// When a program or the directory cannot be examined.
     pub(super) fn open(
         target: &Path,
         name: &str,
-        program: &Path,
+        programs: [&Path; 2],
         parameters: &str,
+        figures: usize,
     ) -> Result<Self, Error> {
-        let about = fs::metadata(program).map_err(Error::io("examine", program))?;
-        let built = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let built_ns = built.map_or(0, |at| at.as_nanos());
-        let key = format!("{} bytes of {built_ns}, {parameters}", about.len());
+        let [program, judge] = programs;
+        let key = format!("{}, judged by {}, {parameters}", build(program)?, build(judge)?);
         let directory = target.join("terrace-bench-steps");
         fs::create_dir_all(&directory).map_err(Error::io("make", &directory))?;
         let path = directory.join(format!("{name}.jsonl"));
@@ -63,8 +68,9 @@ impl Steps {
         // A line that a kill cut short is not a step.
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let of_key = lines.filter(|line| line["key"] == *key);
-        let done = of_key.filter_map(|line| Step::of(&line)).collect();
-        Ok(Self { path, key, done })
+        let steps = of_key.filter_map(|line| Step::of(&line));
+        let done = steps.filter(|step| step.values.len() == figures).collect();
+        Ok(Self { path, key, done, figures, reused: 0 })
     }
 
     /// The step of this number: that of an earlier run, or what `run` gives, which is kept.
@@ -78,9 +84,14 @@ impl Steps {
     ) -> Result<Step, Error> {
         if let Some(done) = self.done.iter().find(|step| step.number == number) {
             eprintln!("step {} was done by an earlier run", number + 1);
+            self.reused += 1;
             return Ok(done.clone());
         }
         let (values, notes) = run()?;
+        if values.len() != self.figures {
+            let text = format!("a step gave {} figures, not {}", values.len(), self.figures);
+            return Err(Error::Failed(text));
+        }
         let step = Step { number, values, notes };
         let line = json!({
             "key": self.key,
@@ -97,10 +108,23 @@ impl Steps {
         Ok(step)
     }
 
+    /// How many steps of earlier runs were not done again.
+    pub(super) fn reused(&self) -> usize {
+        self.reused
+    }
+
     /// Forgets all steps: the part has its record.
     pub(super) fn forget(self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Which build of a program this is.
+fn build(program: &Path) -> Result<String, Error> {
+    let about = fs::metadata(program).map_err(Error::io("examine", program))?;
+    let built = about.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let built_ns = built.map_or(0, |at| at.as_nanos());
+    Ok(format!("{} bytes of {built_ns}", about.len()))
 }
 
 #[cfg(test)]
@@ -109,11 +133,13 @@ mod tests {
     use testkit::TempDir;
 
     #[test]
-    fn a_step_that_was_done_is_not_done_again_unless_the_program_is_another() {
+    fn a_step_that_was_done_is_not_done_again_unless_a_program_is_another() {
         let directory = TempDir::new();
-        let program = directory.join("program");
+        let [program, judge] = ["program", "judge"].map(|name| directory.join(name));
         fs::write(&program, "one").unwrap();
-        let open = || Steps::open(directory.path(), "part", &program, "3 saves").unwrap();
+        fs::write(&judge, "one").unwrap();
+        let programs = [program.as_path(), judge.as_path()];
+        let open = || Steps::open(directory.path(), "part", programs, "3 saves", 1).unwrap();
         let step = |values: f64| Ok((vec![values], vec!["note".to_owned()]));
         let mut steps = open();
         assert_eq!(steps.get(0, || step(1.0)).unwrap().values, [1.0]);
@@ -125,8 +151,16 @@ mod tests {
         assert_eq!(again.get(1, || step(2.0)).unwrap().values, [2.0]);
         let mut again = open();
         assert_eq!(again.get(1, || panic!("it was done")).unwrap().values, [2.0]);
+        assert_eq!(again.reused(), 1);
         fs::write(&program, "other").unwrap();
-        assert_eq!(open().get(1, || step(3.0)).unwrap().values, [3.0]);
+        let mut other = open();
+        assert_eq!((other.get(1, || step(3.0)).unwrap().values, other.reused()), (vec![3.0], 0));
+        fs::write(&judge, "other").unwrap();
+        assert_eq!(open().get(1, || step(3.5)).unwrap().values, [3.5]);
+        // Those of another form are none, and are not made.
+        let two = || Steps::open(directory.path(), "part", programs, "3 saves", 2).unwrap();
+        assert_eq!(two().get(1, || Ok((vec![5.0, 6.0], vec![]))).unwrap().values, [5.0, 6.0]);
+        assert!(two().get(2, || step(7.0)).is_err());
         again.forget();
         assert_eq!(open().get(0, || step(4.0)).unwrap().values, [4.0]);
     }

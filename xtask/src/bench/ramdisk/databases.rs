@@ -12,6 +12,10 @@ use crate::error::Error;
 
 const CUTS_EACH: usize = 30;
 const SAVES: usize = 12;
+/// What a load gives.
+const FIGURES: usize = 5;
+/// Where among them the cuts with a fault are.
+const FAULTY: usize = 1;
 /// Faults that are named in the record.
 const MOST_NAMED: usize = 5;
 
@@ -20,8 +24,10 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = session.terrace.program.clone();
     let all = session.request.alternations;
     let parameters = format!("{SAVES} saves, {CUTS_EACH} cuts");
-    let mut steps = Steps::open(&session.target, "databases", &program, &parameters)?;
-    let mut rows: [Vec<f64>; 5] = Default::default();
+    let judge = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
+    let programs = [program.as_path(), judge.as_path()];
+    let mut steps = Steps::open(&session.target, "databases", programs, &parameters, FIGURES)?;
+    let mut rows: [Vec<f64>; FIGURES] = Default::default();
     for load in 0..all {
         let began = Instant::now();
         let step = steps.get(load, || one_load(&program, load as u64 + 1))?;
@@ -29,8 +35,12 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
             row.push(*value);
         }
         step.notes.iter().for_each(|note| session.record.note(note.clone()));
-        let (seconds, faulty) = (began.elapsed().as_secs(), step.values[1]);
+        let (seconds, faulty) = (began.elapsed().as_secs(), step.values[FAULTY]);
         eprintln!("load {} of {all}: {seconds} s, {faulty} cuts with a fault", load + 1);
+    }
+    if steps.reused() > 0 {
+        let text = format!("{} of {all} loads were done by an earlier run", steps.reused());
+        session.record.note(text);
     }
     // A fault is one too many in whichever load it is: these are sums, no medians.
     let sums = [
