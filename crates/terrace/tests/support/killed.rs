@@ -1,18 +1,22 @@
-//! `terrace` killed at each call that changes something, by `strace`.
+//! `terrace` killed at each of the calls that change something, by `strace`.
 //!
 //! Strace counts the calls of each name by itself, so a point is "the third fsync". It kills before
 //! the call takes effect.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a store, a mount and a record are changed with. What is created by an open is there when
-/// the next of these calls is made.
-const CHANGING_CALLS: &str = "mkdirat,pwrite64,write,ftruncate,fsync,fdatasync,syncfs,renameat,\
-                              renameat2,unlinkat,linkat,symlinkat,flock,sync_file_range,fchmod,\
-                              fchown,utimensat,fsopen,fsconfig,fsmount,open_tree,move_mount,\
-                              mount_setattr,mount,umount2";
+/// What a store, a mount and a record are changed with. Opens and `ioctl` are not among them, as
+/// most change nothing: what one of them made or set is there when the next of these calls is made.
+const CHANGING_CALLS: &str = "mkdirat,mknodat,pwrite64,pwritev,write,fallocate,ftruncate,fsync,\
+                              fdatasync,syncfs,renameat,renameat2,unlinkat,linkat,symlinkat,flock,\
+                              sync_file_range,fchmod,fchmodat,fchown,fchownat,fsetxattr,utimensat,\
+                              fsopen,fsconfig,fsmount,open_tree,move_mount,mount_setattr,mount,\
+                              umount2";
+/// The number of SIGKILL.
+const KILL: i32 = 9;
 
 /// The n-th call of a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +30,8 @@ pub fn is_killed_at(line: &str, point: &KillPoint) -> bool {
     let KillPoint { call, number } = point;
     let inject = format!("inject={call}:signal=KILL:when={number}");
     let mut command = traced(line, call, Path::new("/dev/null"), &["-e", &inject]);
-    !command.status().unwrap().success()
+    // Strace ends as the program that it follows does.
+    command.status().unwrap().signal() == Some(KILL)
 }
 
 /// Runs `terrace` to its end; its calls that change something, in their order. Those of several
