@@ -7,6 +7,8 @@
 #[path = "support/mod.rs"]
 mod support;
 
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -70,6 +72,20 @@ impl Disk {
         terrace(&format!("ramdisk release {}", self.tree().display()))
     }
 
+    /// The newest generation of the store, restored elsewhere.
+    #[track_caller]
+    fn assert_saved(&self, expected: &BTreeMap<String, String>) {
+        let store = self.store();
+        let line = format!("ramdisk list --persist {} --json", store.display());
+        let list: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+        let newest = list["result"]["generations"].as_array().unwrap().last().unwrap();
+        let (directory, number) = (TempDir::new(), &newest["generation"]);
+        let copy = directory.join("copy");
+        let (to, from) = (copy.display(), store.display());
+        terrace(&format!("ramdisk extract {number} {to} --persist {from}")).done();
+        assert_is(expected, &copy);
+    }
+
     fn is_mounted(&self) -> bool {
         self.tree().metadata().unwrap().dev() != self.disk.path().metadata().unwrap().dev()
     }
@@ -109,7 +125,7 @@ fn a_directory_moves_onto_a_ram_disk_and_back_with_what_changed_there() {
     assert_is(&changed, &tree);
     assert_eq!(names(disk.disk.path()), ["lost+found", "store", "tree"]);
     disk.release().refused(2, "find a RAM disk");
-    let page = terrace("ramdisk list").done();
+    let page = terrace("ramdisk list").out;
     assert!(!page.contains(tree.to_str().unwrap()), "{page}");
 }
 
@@ -166,9 +182,10 @@ fn killed_at_any_moment_the_directory_is_whole_and_the_same_command_goes_on() {
             } else {
                 killed += 1;
             }
-            // Puts right what the killed one left.
-            terrace("ramdisk list").done();
+            // Puts right what the killed one left. RAM disks of others may be gone.
+            let _ = terrace("ramdisk list");
             assert_is(&expected, &tree);
+            disk.assert_saved(&expected);
             if !ended.success() {
                 let wants_mount = line.contains("adopt");
                 if wants_mount != disk.is_mounted() {
@@ -215,9 +232,10 @@ fn killed_at_its_nth_call_the_directory_is_whole_and_the_same_command_goes_on() 
                 run(command(back)).done();
             }
             kills += usize::from(is_killed_at(line, point));
-            // Puts right what the killed one left.
-            terrace("ramdisk list").done();
+            // Puts right what the killed one left. RAM disks of others may be gone.
+            let _ = terrace("ramdisk list");
             assert_is(&expected, &tree);
+            disk.assert_saved(&expected);
             if disk.is_mounted() != wants_mount {
                 run(command(line)).done();
                 assert_is(&expected, &tree);
@@ -315,6 +333,8 @@ fn what_cannot_be_adopted_is_refused() {
     line(&format!("{top}/absent"), "32m").refused(2, "no such file or directory");
     line(&format!("{top}/tree/file"), "32m").refused(2, "not a directory");
     line(&format!("{top}/tree"), "100k").refused(2, "more than the size");
+    line(&format!("{top}/tree"), "100k --force").refused(2, "more than the size");
+    line(&format!("{top}/tree"), "0 --force").refused(2, "no limit");
     if let Ok(tmpfs) = Tmpfs::mount(1 << 20) {
         line(&tmpfs.path().display().to_string(), "1m").refused(2, "in memory already");
     }

@@ -122,6 +122,15 @@ impl Drop for Scene {
     }
 }
 
+/// A directory that was moved onto a RAM disk; that goes, if the test has not given it back.
+struct Adopted(PathBuf);
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        let _ = terrace(&format!("ramdisk remove --discard {}", self.0.display()));
+    }
+}
+
 fn has_mkfs() -> bool {
     let run = Command::new("mkfs.btrfs").arg("--version").stdout(Stdio::null()).status();
     run.is_ok_and(|status| status.success())
@@ -286,6 +295,72 @@ fn what_makes_no_sense_is_refused_and_what_others_unmounted_is_not_given_up_by_i
     assert!(!is_there(device) && noted().is_empty());
 }
 
+/// What was unmounted says nothing of what is mounted in its place.
+#[test]
+fn units_are_of_what_is_mounted_now() {
+    let Some(scene) = Scene::new() else { return };
+    scene.create("--size 64m --persist @store");
+    let point = scene.path("ram").display().to_string();
+    let done = |program: &str, words: &[&str]| {
+        assert!(Command::new(program).args(words).status().unwrap().success());
+    };
+    let install = || scene.ramdisk("install @ram --persist @store --dry-run");
+    assert!(install().done().contains("--atomic"));
+    done("umount", &[&point]);
+    fs::create_dir(scene.path("source")).unwrap();
+    done("mount", &["--bind", scene.path("source").to_str().unwrap(), &point]);
+    install().refused(2, "is not where a tmpfs is mounted now");
+    done("umount", &[&point]);
+    done("mount", &["-t", "tmpfs", "-o", "size=8m", "terrace-test", &point]);
+    let units = install().done();
+    done("umount", &[&point]);
+    assert!(units.contains("[Mount]") && units.contains("size=8192k"), "{units}");
+    assert!(!units.contains("--atomic"), "{units}");
+}
+
+/// As a boot does it: of a RAM disk that covers no directory, with the top that it had.
+#[test]
+fn units_make_one_anew() {
+    let Some(scene) = Scene::new() else { return };
+    scene.create("--size 64m --mode 1750 --owner 7:8 --persist @store --every 90s --keep 2");
+    fs::write(scene.path("ram/file"), noise(100_000)).unwrap();
+    scene.ramdisk("save @ram").done();
+    let before = described(&scene.path("ram"));
+    scene.ramdisk("install @ram --to @units").done();
+    let text = verified_create(&scene.path("units"));
+    assert!(text.contains("made anew") && !text.contains("--adopted"), "{text}");
+    assert!(text.contains("--keep 2 --force --atomic --size 67108864 --every 90s"), "{text}");
+    scene.ramdisk("remove @ram").done();
+    create_by(&text);
+    assert_is(&before, &scene.path("ram"));
+    assert_eq!(scene.json("status @ram")["ramdisks"][0]["ramdisk"]["persist"]["keep"], 2);
+    scene.ramdisk("uninstall @ram --to @units").done();
+    assert!(names(&scene.path("units")).is_empty());
+    scene.ramdisk("remove @ram").done();
+}
+
+/// The unit that calls `create`; systemd accepts all of them.
+fn verified_create(units: &Path) -> String {
+    if support::has_program("systemd-analyze") {
+        let mut verify = Command::new("systemd-analyze");
+        verify.arg("verify").env("SYSTEMD_UNIT_PATH", format!("{}:", units.display()));
+        let services = names(units).into_iter().filter(|name| name.ends_with(".service"));
+        verify.args(services.map(|name| units.join(name)));
+        let ran = support::run(verify);
+        assert!(ran.code == Some(0) && !ran.err.contains("ramdisk"), "{ran:?}");
+    }
+    let unit = names(units).into_iter().find(|name| name.ends_with("-create.service")).unwrap();
+    fs::read_to_string(units.join(unit)).unwrap()
+}
+
+/// Runs what a unit starts.
+fn create_by(unit: &str) {
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let mut create = Command::new("sh");
+    create.args(["-c", line]);
+    support::run(create).done();
+}
+
 /// A directory on a disk moves onto an atomic RAM disk, is kept by its name, and moves back.
 #[test]
 fn a_directory_moves_onto_one_and_back_and_units_make_it_again() {
@@ -302,8 +377,10 @@ fn a_directory_moves_onto_one_and_back_and_units_make_it_again() {
     let adopt = format!("ramdisk adopt {shown} --size 64m --persist {kept} --atomic");
     terrace(&format!("{adopt} --noswap")).refused(2, "cannot be used with");
     terrace(&adopt).done();
+    let _adopted = Adopted(tree.clone());
     assert_is(&before, &tree);
-    let list: Value = serde_json::from_str(&terrace("ramdisk list --json").done()).unwrap();
+    // RAM disks of others may be gone.
+    let list: Value = serde_json::from_str(&terrace("ramdisk list --json").out).unwrap();
     let all = list["result"]["ramdisks"].as_array().unwrap();
     let point = tree.to_str().unwrap();
     let known = all.iter().find(|one| one["ramdisk"]["mount_point"] == *point).unwrap();
@@ -317,24 +394,12 @@ fn a_directory_moves_onto_one_and_back_and_units_make_it_again() {
     let units = scene.path("units");
     let to = units.display();
     terrace(&format!("ramdisk install {shown} --to {to}")).done();
-    if support::has_program("systemd-analyze") {
-        let mut verify = Command::new("systemd-analyze");
-        verify.arg("verify").env("SYSTEMD_UNIT_PATH", format!("{to}:"));
-        let services = names(&units).into_iter().filter(|name| name.ends_with(".service"));
-        verify.args(services.map(|name| units.join(name)));
-        let ran = support::run(verify);
-        assert!(ran.code == Some(0) && !ran.err.contains("ramdisk"), "{ran:?}");
-    }
-    let unit = names(&units).into_iter().find(|name| name.ends_with("-create.service")).unwrap();
-    let text = fs::read_to_string(units.join(unit)).unwrap();
-    assert!(text.contains("--adopted --atomic"), "{text}");
-    let line = text.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap().to_owned();
+    let text = verified_create(&units);
+    assert!(text.contains("--adopted --atomic") && !text.contains("--force"), "{text}");
     let before = described(&tree);
     terrace(&format!("ramdisk remove {shown} --discard")).done();
     assert!(!is_there(device));
-    let mut create = Command::new("sh");
-    create.args(["-c", &line]);
-    support::run(create).done();
+    create_by(&text);
     assert_is(&before, &tree);
     terrace(&format!("ramdisk uninstall {shown} --to {to}")).done();
 

@@ -216,8 +216,10 @@ fn what_makes_no_sense_is_refused_and_leaves_no_trace() {
     scene.ramdisk("create @other --size 1m --persist @taken").done();
     for (words, code, reason) in [
         ("create @ram --size 0", 2, "no limit"),
+        ("create @ram --size 0 --force", 2, "no limit"),
         ("create @ram --size 64t", 3, "can be had"),
         ("create @ram --size 512k --persist @store", 2, "more than the size of"),
+        ("create @ram --size 512k --persist @store --force", 2, "more than the size of"),
         ("create @full --size 1m", 2, "adopt"),
         ("create @alias --size 1m", 2, "it is a link"),
         ("create @full/file --size 1m", 2, "not a directory"),
@@ -230,6 +232,7 @@ fn what_makes_no_sense_is_refused_and_leaves_no_trace() {
         ("create @ram --size 1m --owner nobody-at-all", 2, "no user"),
         ("create @ram --size 1m --mode 9", 2, "permissions"),
         ("grow @held 0", 2, "no limit"),
+        ("grow @held 0 --force", 2, "no limit"),
         ("grow @held 64t", 3, "can be had"),
         ("grow @none 2m", 2, "find a RAM disk"),
         ("remove @none", 2, "find a RAM disk"),
@@ -285,6 +288,7 @@ fn its_size_changes_and_its_options_are_those_that_were_asked_for() {
     assert_eq!((top.mode() & 0o7777, top.uid(), top.gid()), (0o710, 1234, 4321), "as it covers");
     fs::write(scene.path("ram/file"), vec![1; 3 << 20]).unwrap();
     scene.ramdisk("grow @ram 2m").refused(2, "are in use");
+    scene.ramdisk("grow @ram 2m --force").refused(2, "are in use");
     let text = one_line(&scene.ramdisk("grow @ram 16m").done());
     assert!(text.contains("up to 16 MiB now, 8 MiB before"), "{text}");
     fs::write(scene.path("ram/more"), vec![1; 10 << 20]).unwrap();
@@ -346,6 +350,13 @@ fn what_was_unmounted_or_replaced_by_others_is_recognised_and_not_touched() {
     done("umount", &[&point]);
     let text = one_line(&scene.ramdisk("remove @ram").done());
     assert!(text.contains("is forgotten"), "{text}");
+    // Also where the directory above it is gone.
+    fs::create_dir(scene.path("above")).unwrap();
+    scene.ramdisk("create @above/ram --size 4m").done();
+    done("umount", &[scene.path("above/ram").to_str().unwrap()]);
+    fs::remove_dir_all(scene.path("above")).unwrap();
+    let text = one_line(&scene.ramdisk("remove @above/ram").done());
+    assert!(text.contains("is forgotten"), "{text}");
 }
 
 /// The limit of the own group is the short memory: it is met while files are restored.
@@ -373,7 +384,19 @@ fn an_ordinary_user_mounts_nothing_and_saves_own_directories_in_shared_memory() 
     };
     refused.env("HOME", "/nonexistent");
     run(refused).refused(3, "/dev/shm");
-    run(as_ordinary_user("ramdisk list").unwrap()).refused(3, "only root");
+    for words in [
+        "list",
+        "status",
+        "save /dev/shm",
+        "restore /dev/shm",
+        "keep /dev/shm",
+        "grow /dev/shm 1m --force",
+        "remove /dev/shm --discard",
+        "install /dev/shm --dry-run",
+        "release /dev/shm",
+    ] {
+        run(as_ordinary_user(&format!("ramdisk {words}")).unwrap()).refused(3, "only root");
+    }
     let random = std::process::id();
     let own = PathBuf::from(format!("/dev/shm/terrace-test-{random}"));
     let stores = std::env::temp_dir().join(format!("terrace-test-store-{random}"));
@@ -402,16 +425,30 @@ fn an_ordinary_user_mounts_nothing_and_saves_own_directories_in_shared_memory() 
     assert_eq!(content.unwrap(), b"content");
 }
 
-/// `sleep` in it keeps it from being removed, and is named.
+/// `sleep` in it keeps it from being removed, and is named. Meanwhile it can be written to.
 #[test]
-fn who_uses_it_is_named() {
+fn who_uses_it_is_named_and_loses_nothing() {
     let Some(scene) = Scene::new() else { return };
     scene.ramdisk("create @ram --size 1m").done();
     let mut command = Command::new("sleep");
     command.current_dir(scene.path("ram"));
     let started = support::Started::sleeping(command);
-    let refused = scene.ramdisk("remove @ram");
-    refused.refused(3, &format!("sleep ({}", started.pid()));
+    let name = format!("sleep ({}", started.pid());
+    scene.ramdisk("remove @ram").refused(3, &name);
+    let (file, is_over) = (scene.path("ram/file"), AtomicBool::new(false));
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(&file, "new").expect("it can be written to");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let refused = scene.ramdisk("remove @ram --discard");
+        is_over.store(true, Ordering::Relaxed);
+        refused
+    });
+    refused.refused(3, &name);
+    fs::remove_file(&file).unwrap();
     drop(started);
     std::thread::sleep(Duration::from_millis(20));
     scene.ramdisk("remove @ram").done();
@@ -430,24 +467,59 @@ fn its_store_need_not_be_typed_and_without_one_the_remedy_is_named() {
         assert!(ran.err.contains("with --persist STORE it may be any directory"), "{}", ran.err);
         ran.refused(2, "find a RAM disk");
         if let Some(other) = as_ordinary_user(&format!("ramdisk {verb} /dev/shm")) {
-            run(other).refused(2, "only root sees the store");
+            run(other).refused(3, "only root");
         }
     }
     scene.ramdisk("create @ram --size 8m --persist @store --keep 5").done();
-    for at in 0..6 {
-        fs::write(scene.path(&format!("ram/file{at}")), vec![at; 3000]).unwrap();
+    // Of each generation alone is what the file had then, so what is too old is gone.
+    let save = |content: u8, words: &str| {
+        fs::write(scene.path("ram/file"), vec![content; 3000]).unwrap();
         // The `status` of another test may compare it just then.
-        scene.ramdisk("save @ram --wait").done();
-    }
-    let kept = scene.json("list --persist @store")["generations"].take();
-    assert!(kept.as_array().unwrap().len() >= 5, "{kept}");
+        scene.ramdisk(&format!("save @ram --wait {words}")).done();
+    };
+    let generations = || {
+        let kept = scene.json("list --persist @store")["generations"].take();
+        let all = kept.as_array().unwrap().iter();
+        all.map(|one| one["generation"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    (1..=6).for_each(|content| save(content, ""));
+    assert_eq!(generations(), [2, 3, 4, 5, 6]);
+    // Nor does a typed store change how many stay, if it is its own.
+    save(7, "--persist @store");
+    assert_eq!(generations(), [3, 4, 5, 6, 7]);
     let before = described(&scene.path("ram"));
     scene.ramdisk("restore @ram").refused(2, "not empty");
-    for at in 0..6 {
-        fs::remove_file(scene.path(&format!("ram/file{at}"))).unwrap();
-    }
+    fs::remove_file(scene.path("ram/file")).unwrap();
     scene.ramdisk("restore @ram").done();
-    assert_eq!(described(&scene.path("ram")).len(), before.len());
+    assert_is(&before, &scene.path("ram"));
+}
+
+/// From three generations on, each larger than the one before.
+#[test]
+fn when_it_is_full_is_known_while_it_grows() {
+    let Some(scene) = Scene::new() else { return };
+    scene.ramdisk("create @ram --size 8m --persist @store").done();
+    let growth = || scene.json("status @ram")["ramdisks"][0]["growth"].take();
+    let page = || one_line(&scene.ramdisk("status @ram").done());
+    for number in 1..=3 {
+        assert_eq!(growth(), Value::Null, "before generation {number}");
+        assert!(page().contains("when it is full is unproven"), "{}", page());
+        if number > 1 {
+            // A manifest has whole seconds.
+            std::thread::sleep(Duration::from_millis(1010));
+        }
+        fs::write(scene.path(&format!("ram/file{number}")), vec![number; 1 << 20]).unwrap();
+        scene.ramdisk("save @ram --wait").done();
+    }
+    let grown = growth();
+    let (hours, rate) = (grown["hours_until_full"].as_f64(), grown["bytes_per_hour"].as_f64());
+    // 5 MiB are free.
+    let free = hours.unwrap() * rate.unwrap() / f64::from(1 << 20);
+    assert!((4.9..=5.1).contains(&free), "{grown}");
+    assert!(page().contains("full in") && page().contains("if it grows on by"), "{}", page());
+    fs::remove_file(scene.path("ram/file1")).unwrap();
+    scene.ramdisk("save @ram --wait").done();
+    assert_eq!(growth(), Value::Null, "it grows no more");
 }
 
 /// What walks a RAM disk, as a recorder does, has a directory open for a moment.

@@ -16,6 +16,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use support::described::{assert_is, described};
 use support::killed::{is_killed_at, kill_points};
@@ -334,6 +335,94 @@ for line in sys.stdin:
     writer.wait().unwrap();
     assert_eq!(restore(&store, &directory.join("restored"), "").code, Some(0));
     assert_eq!(&fs::read(directory.join("restored/database")).unwrap()[..5], b"again");
+}
+
+/// Each time it is read, the file has changed before its end.
+#[test]
+fn a_file_that_changes_while_it_is_read_stays_as_last_saved_and_is_named() {
+    let shared = Path::new("/dev/shm");
+    if !shared.is_dir() {
+        return testkit::skip("/dev/shm");
+    }
+    let (memory, directory) = (TempDir::in_dir(shared), TempDir::new());
+    let (source, store) = (memory.join("source"), directory.join("store"));
+    fs::create_dir(&source).unwrap();
+    // To read it takes longer than the grain of its times.
+    fs::write(source.join("busy"), vec![1; 64 * MIB]).unwrap();
+    fs::write(source.join("calm"), "before").unwrap();
+    settle();
+    save(&source, &store);
+    let before = described(&source);
+    fs::write(source.join("calm"), "after").unwrap();
+    let busy = File::options().write(true).open(source.join("busy")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 2u64.. {
+                busy.write_all_at(&number.to_le_bytes(), 0).unwrap();
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        let (from, to) = (source.display(), store.display());
+        let ran = ramdisk(&format!("save {from} --persist {to} --json"));
+        is_over.store(true, Ordering::Relaxed);
+        ran
+    });
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let saved: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let failures = &saved["result"]["saved"]["failures"];
+    assert_eq!((failures.as_array().unwrap().len(), &failures[0]["path"]), (1, &"busy".into()));
+    let reason = failures[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("changed each time while it was read"), "{reason}");
+    assert!(reason.contains("kept as it was saved before"), "{reason}");
+    restore(&store, &directory.join("part"), "").done();
+    let (part, now) = (described(&directory.join("part")), described(&source));
+    assert_eq!(part["\"busy\""], before["\"busy\""], "as it was saved last");
+    assert_eq!(part["\"calm\""], now["\"calm\""], "the rest is saved");
+    assert_ne!(now["\"busy\""], before["\"busy\""]);
+    let words = format!("save {} --persist {} --force", source.display(), store.display());
+    ramdisk(&words).done();
+    restore(&store, &directory.join("whole"), "").done();
+    assert_is(&now, &directory.join("whole"));
+}
+
+/// A clock that was set back gives the newest generation the oldest time.
+#[test]
+fn generations_are_ordered_by_their_numbers_and_not_by_their_times() {
+    let directory = TempDir::new();
+    let (source, store) = (directory.join("source"), directory.join("store"));
+    fs::create_dir(&source).unwrap();
+    let save_next = |number: u64, more: &str| {
+        // All of it, so that a generation needs nothing of those before.
+        fs::write(source.join("file"), numbers(number).bytes(5000)).unwrap();
+        let (from, to) = (source.display(), store.display());
+        ramdisk(&format!("save {from} --persist {to} {more}")).done();
+        for (name, ..) in listed(&store) {
+            let text = name.to_string_lossy().into_owned();
+            let of_name: Option<u64> = text
+                .strip_prefix("generation-")
+                .or_else(|| text.strip_prefix("data-"))
+                .and_then(|rest| rest.get(..10)?.parse().ok());
+            let years = 50 - of_name.unwrap_or(0);
+            let back = SystemTime::UNIX_EPOCH + Duration::from_secs(years * 31_557_600);
+            File::open(store.join(name)).unwrap().set_modified(back).unwrap();
+        }
+    };
+    let kept = || {
+        let text = ramdisk(&format!("list --persist {} --json", store.display())).done();
+        let list: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let all = list["result"]["generations"].as_array().unwrap().clone();
+        all.iter().map(|one| one["generation"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    (1..=3).for_each(|number| save_next(number, ""));
+    assert_eq!(kept(), [1, 2, 3]);
+    save_next(4, "--keep 2");
+    assert_eq!(kept(), [3, 4]);
+    let before = described(&source);
+    restore(&store, &directory.join("restored"), "").done();
+    assert_is(&before, &directory.join("restored"));
 }
 
 /// A RAM disk that was mounted anew is empty: it is not saved over what it held.

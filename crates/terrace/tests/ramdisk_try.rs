@@ -99,6 +99,29 @@ fn what_waits_for_its_disk_is_quicker_in_memory() {
     assert!(in_memory < on_disk, "{wall}");
 }
 
+/// One in twenty comparisons of equal things may call them different.
+#[test]
+fn what_does_not_use_its_disk_has_no_gain() {
+    let Some(disk) = disk() else { return };
+    let json = TempDir::new();
+    let file = json.join("answer.json");
+    let options = format!("--repeat 6 --trace none --json {}", file.display());
+    let mut tries = (0..3).map(|_| {
+        let ran = try_in(disk.path(), &options, "tree", "cat tree/link; sleep 0.05");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let text = fs::read_to_string(&file).unwrap();
+        (serde_json::from_str::<serde_json::Value>(&text).unwrap(), ran.err)
+    });
+    let equal = tries.find(|(answer, _)| {
+        assert_eq!(answer["items"][0]["of"], "wall");
+        answer["items"][0]["verdict"] == "unproven"
+    });
+    let (answer, page) = equal.expect("three times a difference");
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("Unproven: runs of one side differ"), "{sentence}");
+    assert!(page.contains("Unproven") && page.contains("in memory"), "{page}");
+}
+
 #[test]
 fn a_killed_trial_leaves_no_mount_and_the_next_removes_its_copy() {
     let Some(disk) = disk() else { return };
