@@ -125,6 +125,16 @@ impl Error {
         self.number() == Some(libc::EEXIST)
     }
 
+    /// Whether what is stored answered: the name is absent or that of another kind of entry, or the
+    /// file system found its own data damaged. Any other error says nothing about what is stored.
+    #[must_use]
+    pub fn is_of_stored_data(&self) -> bool {
+        const NUMBERS: [i32; 6] =
+            [libc::ENOENT, libc::ENOTDIR, libc::EISDIR, libc::ELOOP, libc::EUCLEAN, libc::EBADMSG];
+        // Without a number the entry was examined here, and is of another kind.
+        self.number().is_none_or(|number| NUMBERS.contains(&number))
+    }
+
     /// The error number, where the kernel gave one.
     #[must_use]
     pub fn number(&self) -> Option<i32> {
@@ -221,6 +231,25 @@ mod tests {
     fn acronyms_keep_their_capitals() {
         assert_eq!(plain_reason(&io::Error::other("RAM is short")), "RAM is short");
         assert_eq!(plain_reason(&io::Error::other("")), "");
+    }
+
+    #[test]
+    fn only_some_errors_are_of_what_is_stored() {
+        let of =
+            |number| Error::new("open", io::Error::from_raw_os_error(number)).is_of_stored_data();
+        assert!([libc::ENOENT, libc::ENOTDIR, libc::EUCLEAN, libc::EBADMSG].into_iter().all(of));
+        let others = [
+            libc::EIO,
+            libc::ENODEV,
+            libc::ENXIO,
+            libc::ENODATA,
+            libc::EMFILE,
+            libc::ENOMEM,
+            libc::EACCES,
+            libc::EROFS,
+        ];
+        assert!(!others.into_iter().any(of));
+        assert!(Error::invalid("open", "it is not a regular file").is_of_stored_data());
     }
 
     #[test]

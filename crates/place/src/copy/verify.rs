@@ -99,7 +99,8 @@ pub(super) enum Compared {
     Equal,
     /// Why it is not what was copied, as the end of a sentence.
     Different(String),
-    /// Why its disk gave nothing back, likewise: it was pulled, or a sector of it failed.
+    /// Why nothing of it was read, likewise: its disk was pulled or a sector of it failed, or this
+    /// machine could not read it. It may be what was copied.
     Unreadable(String),
     /// Not all of it was read.
     Stopped,
@@ -136,8 +137,11 @@ impl<'a> ReadBack<'a> {
         compared.unwrap_or_else(|error| {
             let reason = sys::plain_reason(&error.source);
             let why = format!("cannot read it back: {reason}");
-            let is_of_disk = error.kind == sys::ErrorKind::Device;
-            if is_of_disk { Compared::Unreadable(why) } else { Compared::Different(why) }
+            if error.is_of_stored_data() {
+                Compared::Different(why)
+            } else {
+                Compared::Unreadable(why)
+            }
         })
     }
 

@@ -143,7 +143,7 @@ impl Report for CopyPage {
         }
         let left_out = (done.failure_count > 0)
             .then(|| format!("{} not copied, the rest is", entries(done.failure_count)));
-        let forgotten = (done.differing_files > 0).then(|| {
+        let changed = (done.differing_files > 0).then(|| {
             let of = if done.differing_files == done.failure_count { "" } else { "of them " };
             let number = files(done.differing_files);
             format!("{of}{number} did not come back as written: do not trust that disk")
@@ -151,7 +151,7 @@ impl Report for CopyPage {
         let mounted = self.eject.as_ref().filter(|eject| !eject.is_unmounted).map(still_mounted);
         let differing = self.eject.as_ref().and_then(differing);
         let faults: Vec<String> =
-            [left_out, forgotten, differing, mounted].into_iter().flatten().collect();
+            [left_out, changed, differing, mounted].into_iter().flatten().collect();
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 }
@@ -285,6 +285,9 @@ fn read_back(check: &MountedCheck, out: &mut PageText) {
     if hidden > 0 {
         out.note(&format!("not what was copied: {} more; --json names up to 1,000", count(hidden)));
     }
+    // Else the last line has it.
+    let others = check.reason.as_ref().filter(|_| check.differing_count > 0);
+    out.notes(others.map(|why| format!("not all of it was read back: {}", escaped(why))));
 }
 
 /// What reading back found wrong, or why it could not be done.
@@ -351,4 +354,53 @@ fn files(number: u64) -> String {
 
 fn entries(number: u64) -> String {
     format!("{} {}", count(number), if number == 1 { "entry" } else { "entries" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::Page;
+    use place::copy::EjectMethod;
+
+    fn ejected(differing: u64) -> (String, String) {
+        let file = EntryFailure { path: "/mnt/one".into(), reason: "it differs".to_owned() };
+        let check = MountedCheck {
+            is_after_mount: true,
+            differing: vec![file; differing as usize],
+            differing_count: differing,
+            reason: Some("/mnt/two: cannot read it back: input/output error".to_owned()),
+            ..MountedCheck::default()
+        };
+        let eject = EjectReport {
+            mount_point: "/mnt".into(),
+            device: "/dev/sdx1".to_owned(),
+            by: EjectMethod::Umount,
+            is_unmounted: true,
+            is_flushed: true,
+            reason: None,
+            verified: Some(check),
+            holders: Vec::new(),
+            still_used: Vec::new(),
+        };
+        let done = CopyReport { is_complete: true, ..CopyReport::default() };
+        let page = CopyPage::done(done, vec!["/mnt/one".into()], None);
+        let page = CopyPage { eject: Some(eject), ..page };
+        (page.page(Page::plain(100)), page.shortfall().unwrap())
+    }
+
+    #[test]
+    fn a_file_that_differs_does_not_hide_one_that_could_not_be_read() {
+        let (page, line) = ejected(1);
+        assert!(page.contains("not what was copied: /mnt/one: it differs"), "{page}");
+        assert!(page.contains("not all of it was read back: /mnt/two: cannot read"), "{page}");
+        assert!(line.contains("do not trust that disk"), "{line}");
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_says_nothing_against_the_disk() {
+        let (page, line) = ejected(0);
+        assert!(!page.contains("/mnt/two"), "{page}");
+        assert!(line.contains("not all of it was read back: /mnt/two: cannot read"), "{line}");
+        assert!(!line.contains("trust"), "{line}");
+    }
 }
