@@ -294,7 +294,10 @@ pub fn carry_out(
     let _priority = request.background.then(|| Background::take().ok());
     let of_target = beside_watch(&shared, &plan, || {
         move_all(&shared, &plan, &staging, ask)?;
-        if shared.is_stopped() { Ok(None) } else { finish(&shared, &plan, &staging, ask) }
+        if shared.is_stopped() {
+            return Ok(None);
+        }
+        finish(&shared, &plan, &staging, ask).map_err(failed_midway)
     })?;
     let is_whole = !shared.is_stopped();
     let staging_path = (!is_whole).then(|| staging.path());
@@ -309,6 +312,12 @@ pub fn carry_out(
     let log = outcome.take_checksums().filter(|_| is_whole);
     let unverified = log.map(|log| Unverified::new(log, plan.into.path()));
     Ok(CopyEnd { report, unverified })
+}
+
+/// A target that took data and refuses to sync or to name it has failed, as one that was pulled:
+/// its file system is read-only then.
+fn failed_midway(error: Error) -> Error {
+    Error { kind: ErrorKind::Failed, ..error }
 }
 
 /// Does the work, with `--background` beside a thread that looks whether others use the disks.

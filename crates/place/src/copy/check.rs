@@ -55,12 +55,12 @@ impl Fit {
         (worst.effect() > MisfitEffect::Reduced).then(|| (worst.effect(), worst.to_string()))
     }
 
-    /// Whether names of one directory can be the same name there.
     /// Whether the target's inodes keep their numbers; those of FAT do not.
     pub(super) fn has_inodes(&self) -> bool {
         self.facts.has_hard_links
     }
 
+    /// Whether names of one directory can be the same name there.
     pub(super) fn folds_case(&self) -> bool {
         self.facts.names.folding != CaseFolding::None
     }

@@ -3,7 +3,7 @@
 
 use super::outcome::CacheCount;
 use super::staging::Staging;
-use super::{CopyShared, FileJob};
+use super::{CopyShared, FileJob, failed_midway};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use model::copy_gauges::CopyEngine;
@@ -65,7 +65,7 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
     drop(step);
     if let Err(error) = synced {
         shared.stop();
-        return Err(error.into());
+        return Err(failed_midway(error.into()));
     }
     drop(turn);
     for small in batch.files {
