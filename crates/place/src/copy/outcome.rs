@@ -58,7 +58,7 @@ pub struct CopyReport {
     pub failures: Vec<EntryFailure>,
     /// How many there were.
     pub failure_count: u64,
-    /// What the target does not hold.
+    /// What the target does not hold, also of files that were left out afterwards.
     pub losses: Vec<LossCount>,
     /// Bytes of the sources that were in the page cache before the copy; absent if not seen.
     pub source_cached_before: Option<u64>,
@@ -246,6 +246,12 @@ impl Outcome {
     /// A file is not what was written.
     pub(super) fn differs(&self) {
         self.state().report.differing_files += 1;
+    }
+
+    /// A further name of a file that was counted is left out.
+    pub(super) fn uncount_name(&self) {
+        let report = &mut self.state().report;
+        report.other_entries = report.other_entries.saturating_sub(1);
     }
 
     /// A file of so many bytes that was counted as copied by `engine` is left out.

@@ -28,6 +28,8 @@ pub(super) fn remove_broken(shared: &CopyShared<'_>, staging: &Staging) -> Resul
         {
             let path = staging.final_path(&entry.path());
             entry.directory.remove(entry.name)?;
+            // The first name was the one whose data was copied.
+            shared.outcome.uncount_name();
             shared.outcome.failed_at(path, "another name of it could not be copied");
         }
     }
