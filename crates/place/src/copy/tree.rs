@@ -365,6 +365,7 @@ impl CopyWalk<'_, '_> {
             let path = pair.target.path().join(target_name);
             shared.offsets.find(entry.stat, &found, &path)
         });
+        let mut is_made = has_names;
         if has_names {
             // The inode is made now, so that its next name finds it.
             if resume_from.is_none() {
@@ -373,15 +374,14 @@ impl CopyWalk<'_, '_> {
                 }
                 pair.target.create_new(target_name, OWNER_ONLY)?;
             }
-            let link = link_name(entry.stat);
-            self.staging.links().create_hard_link(&link, &pair.target, target_name)?;
+            is_made = self.keep_inode(entry, pair, target_name)?;
         }
         let job = FileJob {
             pair: Arc::clone(pair),
             name: entry.name.to_owned(),
             target_name: target_name.to_owned(),
             stat: *entry.stat,
-            is_made: has_names,
+            is_made,
             resume_from: resume_from.unwrap_or(0),
             counted_before: None,
         };
@@ -401,7 +401,7 @@ impl CopyWalk<'_, '_> {
         let link = link_name(entry.stat);
         let Ok(known) = links.stat(&link) else {
             if is_sealed {
-                links.create_hard_link(&link, &pair.target, target_name)?;
+                self.keep_inode(entry, pair, target_name)?;
             }
             return Ok(false);
         };
@@ -419,6 +419,25 @@ impl CopyWalk<'_, '_> {
             }
             // The target has no more room for names of this inode, or none for second ones.
             Err(_) => Ok(false),
+        }
+    }
+
+    /// Gives an inode of the copy the name by which its further names find it; whether there are
+    /// second names. Where there are none, which is not known before, each name gets a copy.
+    fn keep_inode(
+        &self,
+        entry: &TreeEntry<'_>,
+        pair: &DirectoryPair,
+        target_name: &OsStr,
+    ) -> sys::Result<bool> {
+        let link = link_name(entry.stat);
+        match self.staging.links().create_hard_link(&link, &pair.target, target_name) {
+            Err(error)
+                if matches!(error.kind, sys::ErrorKind::Denied | sys::ErrorKind::Unsupported) =>
+            {
+                Ok(false)
+            }
+            made => made.map(|()| true),
         }
     }
 
