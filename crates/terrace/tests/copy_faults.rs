@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 use support::{Ran, command, terrace};
 use testkit::disk_model::RequestKind::{self, Flush, Read as Reads, Write as Writes};
 use testkit::{
@@ -195,9 +197,16 @@ fn a_target_that_fails_at_any_request_leaves_nothing_incomplete() {
     assert!(failed > 0, "no request that failed was noticed");
 }
 
+/// The same file system, mounted again without faults.
+fn mounted_again(disk: &FaultyDisk) -> DiskMount<'_> {
+    // A failed write that the kernel has not reported yet would end the next mount's journal.
+    let _ = fs::File::open(disk.device()).and_then(|device| device.sync_all());
+    disk.mount_again(FileSystem::Ext4).unwrap()
+}
+
 /// The disk is mounted again, and the same command ends with a whole copy and no leftover.
 fn goes_on(disk: &FaultyDisk, source: &Path, what: &str) {
-    let mount = disk.mount_again(FileSystem::Ext4).unwrap();
+    let mount = mounted_again(disk);
     let placed = mount.path().join("copy");
     let is_hidden = names(mount.path()).iter().any(is_hidden_name);
     // A copy that was placed without some files is a directory to copy into, as for `cp -a`.
@@ -257,10 +266,8 @@ fn a_target_that_is_full_midway_names_the_file_and_the_offset() {
     let to = mount.path().join("copy");
     let words =
         format!("copy {} {} --engine paced --limit-rate 8m", source.path().display(), to.display());
-    let mut line = command(&words);
-    line.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = line.spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    let child = started(&words);
+    std::thread::sleep(Duration::from_millis(600));
     // As much as there is.
     let _ = fs::write(mount.path().join("other"), vec![1; 64 * MIB]);
     let ended = child.wait_with_output().unwrap();
@@ -282,13 +289,20 @@ fn a_disk_that_lies_about_its_size_fails_the_verification() {
     let Some(disk) = disk(160 << 20, plan) else { return };
     let Some(mount) = mounted(&disk) else { return };
     let to = mount.path().join("copy");
-    let ran = copy(source.path(), &to, "--verify");
+    let ran = copy(source.path(), &to, "--verify --json");
     assert_eq!(ran.code, Some(1), "{}", ran.out);
-    let said = one_line(&format!("{} {}", ran.out, ran.err));
+    assert!(ran.err.contains("of them 1 file did not come back as written"), "{}", ran.err);
+    let said = &ran.out;
     assert!(said.contains("what the device gives back differs"), "{said}");
-    assert!(said.contains("1 file with 5 B copied to"), "{said}");
-    assert!(said.contains("of them 1 file did not come back as written"), "{said}");
     assert!(!said.contains(".terrace-copy"), "{said}");
+    // What is left out is not counted, under neither of its names.
+    let json: serde_json::Value = serde_json::from_str(said).unwrap();
+    let done = &json["result"]["done"];
+    for (field, expected) in
+        [("files", 1), ("bytes", 5), ("other_entries", 0), ("failure_count", 2)]
+    {
+        assert_eq!(done[field], expected, "{field}: {done}");
+    }
     // Neither name of it, and what is whole.
     assert_eq!(names(&to), ["small"]);
 }
@@ -355,23 +369,125 @@ fn names(directory: &Path) -> Vec<std::ffi::OsString> {
     names
 }
 
+/// Starts a copy, with its outputs kept.
+fn started(words: &str) -> Child {
+    let mut line = command(words);
+    line.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// It ends with one line and a hint, which is returned: the target as a whole failed.
+#[track_caller]
+fn assert_ended_unplugged(child: Child) -> String {
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("terrace: copy: ") && said.lines().count() == 2, "{said}");
+    assert!(said.contains("are safe on the target; run the same command again"), "{said}");
+    said.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap().to_owned()
+}
+
+/// One large file, and one with two names, which are removed from the hidden tree at the end.
 #[test]
 fn an_unplugged_target_ends_the_copy_with_a_line() {
     let source = TempDir::new();
+    fs::create_dir(source.join("tree")).unwrap();
     fs::write(source.join("large"), bytes(9, 24 * MIB)).unwrap();
+    fs::hard_link(source.join("large"), source.join("tree/large")).unwrap();
+    fs::hard_link(source.join("large"), source.join("tree/second")).unwrap();
+    for name in ["large", "tree"] {
+        let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
+        let Some(mount) = mounted(&disk) else { return };
+        let (from, to) = (source.join(name), mount.path().join("copy"));
+        let (from, to) = (from.display(), to.display());
+        let child = started(&format!("copy {from} {to} --limit-rate 8m"));
+        std::thread::sleep(Duration::from_millis(700));
+        disk.unplug();
+        assert_ended_unplugged(child);
+        disk.plug();
+    }
+}
+
+/// What is said to be safe is there, and the same command goes on with it.
+#[test]
+fn of_an_unplugged_target_so_many_percent_are_there_as_were_said_to_be_safe() {
+    const FILES: usize = 48;
+    let source = TempDir::new();
+    let tree = source.join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..FILES {
+        fs::write(tree.join(format!("{number}")), bytes(number as u8, MIB / 2)).unwrap();
+    }
     let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
     let Some(mount) = mounted(&disk) else { return };
-    let to = mount.path().join("copy");
-    let words = format!("copy {} {} --limit-rate 8m", source.join("large").display(), to.display());
-    let mut line = command(&words);
-    line.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let child = line.spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let words = format!("copy {} {}", tree.display(), mount.path().join("copy").display());
+    // With a log all files are counted, so that there are percent.
+    let log = source.join("log.trec");
+    let child = started(&format!("{words} --limit-rate 8m --log {}", log.display()));
+    let written = || -> u64 {
+        let requests = disk.requests();
+        requests.iter().filter(|it| it.kind == Writes).map(|request| request.len).sum()
+    };
+    let start = Instant::now();
+    while written() < 12 << 20 {
+        assert!(start.elapsed() < Duration::from_secs(60), "{} bytes were written", written());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     disk.unplug();
-    let ended = child.wait_with_output().unwrap();
-    assert!([Some(1), Some(3)].contains(&ended.status.code()), "{:?}", ended.status);
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.starts_with("terrace: copy: ") && said.lines().count() == 2, "{said}");
-    assert!(said.contains("are safe on the target; run the same command again"), "{said}");
+    let hint = assert_ended_unplugged(child);
+    let percent: usize = hint.split_once(" %, ").unwrap().0.parse().unwrap();
+    assert!((1..100).contains(&percent), "{hint}");
     disk.plug();
+    drop(mount);
+    let mount = mounted_again(&disk);
+    let hidden = names(mount.path()).into_iter().find(is_hidden_name).unwrap();
+    let grown = mount.path().join(hidden).join("tree/copy");
+    let is_whole = |name: &OsString| {
+        let found = fs::read(grown.join(name));
+        found.is_ok_and(|found| found == fs::read(tree.join(name)).unwrap())
+    };
+    let whole = names(&grown).iter().filter(|name| is_whole(name)).count();
+    assert!(whole * 100 >= percent * FILES, "{whole} of {FILES} are whole: {hint}");
+    let ran = terrace(&words);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(one_line(&ran.out).contains("complete from an earlier run"), "{}", ran.out);
+    let copied = mount.path().join("copy");
+    assert_eq!(names(&copied), names(&tree));
+    for name in names(&tree) {
+        assert!(fs::read(copied.join(&name)).unwrap() == fs::read(tree.join(&name)).unwrap());
+    }
+}
+
+/// Nothing is known of a file that is not given back, so nothing is said against the disk.
+#[test]
+fn what_a_target_does_not_give_back_is_named_and_not_called_changed() {
+    let source = TempDir::new();
+    // So large that a part of it is where the disk cannot be read.
+    fs::write(source.join("large"), bytes(9, 48 * MIB)).unwrap();
+    fs::write(source.join("small"), "whole").unwrap();
+    for options in ["--verify", "--verify --eject"] {
+        let plan = FaultPlan::new().bad_range(Reads, 40 << 20..56 << 20);
+        let Some(disk) = disk(64 << 20, plan) else { return };
+        // One group: all that ext4 itself reads is at its start.
+        let ext4 = FileSystem::Other("ext4", &["-q", "-F", "-b", "4096"]);
+        let mount = match disk.mount(ext4) {
+            Ok(mount) => mount,
+            Err(need) => return testkit::skip(need),
+        };
+        let to = mount.path().join("copy");
+        let ran = copy(source.path(), &to, options);
+        assert_eq!(ran.code, Some(1), "{options}: {}{}", ran.out, ran.err);
+        let said = one_line(&format!("{} {}", ran.out, ran.err));
+        let unread =
+            format!("{}: cannot read it back: input/output error", to.join("large").display());
+        assert!(said.contains(&unread), "{options}: {said}");
+        assert!(!said.contains("trust") && !said.contains("differs"), "{options}: {said}");
+        assert!(!said.contains("as written"), "{options}: {said}");
+        // With --eject it has its name by then.
+        let why = match options {
+            "--verify" => "not copied, the rest is",
+            _ => "the copy is durable, but not all of it was read back",
+        };
+        assert!(said.contains(why), "{options}: {said}");
+        assert!(!to.join("large").exists(), "{options}");
+    }
 }
