@@ -158,8 +158,8 @@ fn most_memory_kib(words: &str) -> u64 {
     let mut most = 0;
     loop {
         let text = fs::read_to_string(&status).unwrap_or_default();
-        let peak = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let peak = peak.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse().ok());
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = line.and_then(|peak| peak.trim().strip_suffix(" kB")?.parse().ok());
         most = most.max(peak.unwrap_or(0));
         if let Some(ended) = child.try_wait().unwrap() {
             assert_eq!(ended.code(), Some(0), "{words}");

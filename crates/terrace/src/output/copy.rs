@@ -383,8 +383,8 @@ mod tests {
             still_used: Vec::new(),
         };
         let done = CopyReport { is_complete: true, ..CopyReport::default() };
-        let page = CopyPage::done(done, vec!["/mnt/one".into()], None);
-        let page = CopyPage { eject: Some(eject), ..page };
+        let copied = CopyPage::done(done, vec!["/mnt/one".into()], None);
+        let page = CopyPage { eject: Some(eject), ..copied };
         (page.page(Page::plain(100)), page.shortfall().unwrap())
     }
 
