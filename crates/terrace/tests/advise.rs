@@ -6,12 +6,12 @@
 mod support;
 
 use serde_json::Value;
-use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use support::{has_program, run, run_command, terrace};
-use testkit::{Cgroup, Random, SlowDisk, TempDir};
+use support::limited_set::{needs, write_random};
+use support::{run, run_command, terrace};
+use testkit::{Cgroup, SlowDisk, TempDir};
 
 const MIB: u64 = 1 << 20;
 const SET_BYTES: u64 = 96 * MIB;
@@ -181,26 +181,4 @@ fn read_within(limit: u64, recording: &Path, set: &Path) -> LimitedRun {
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What lacks here, if something does.
-fn needs() -> Option<&'static str> {
-    if !testkit::is_admin() {
-        return Some("root outside of a container: groups with a limit, programs in the kernel");
-    }
-    if let Err(_need) = Cgroup::v1_memory(MIB) {
-        return Some("control groups of version 1 with the memory controller");
-    }
-    (!has_program("python3")).then_some("python3")
-}
-
-fn write_random(path: &Path, bytes: u64) {
-    let mut random = Random(5);
-    let mut file = std::fs::File::create(path).unwrap();
-    let mut piece = vec![0; MIB as usize];
-    for _ in 0..bytes / MIB {
-        random.fill(&mut piece);
-        file.write_all(&piece).unwrap();
-    }
-    file.sync_all().unwrap();
 }

@@ -7,10 +7,10 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::Path;
-use support::{has_program, run, run_command, terrace};
-use testkit::{Cgroup, Random, SwapArea, TempDir};
+use support::limited_set::{needs, write_random};
+use support::{run, run_command, terrace};
+use testkit::{Cgroup, SwapArea, TempDir};
 
 const MIB: u64 = 1 << 20;
 const SET_BYTES: u64 = 192 * MIB;
@@ -185,26 +185,4 @@ fn pages_come_back_from_swap() {
     // In turn each of the 128 MiB is touched after all others: none stays with a little more.
     let stays = kept(&growths, "swap.still_out", 8 * MIB);
     assert!(stays < seen / 4, "{stays} of {seen}: {growths:?}");
-}
-
-/// What lacks here, if something does.
-fn needs() -> Option<&'static str> {
-    if !testkit::is_admin() {
-        return Some("root outside of a container: groups with a limit, programs in the kernel");
-    }
-    if let Err(_need) = Cgroup::v1_memory(MIB) {
-        return Some("control groups of version 1 with the memory controller");
-    }
-    (!has_program("python3")).then_some("python3")
-}
-
-fn write_random(path: &Path, bytes: u64) {
-    let mut random = Random(5);
-    let mut file = File::create(path).unwrap();
-    let mut piece = vec![0; MIB as usize];
-    for _ in 0..bytes / MIB {
-        random.fill(&mut piece);
-        file.write_all(&piece).unwrap();
-    }
-    file.sync_all().unwrap();
 }

@@ -21,6 +21,7 @@ mod coverage;
 mod days;
 mod directory;
 mod facts;
+mod guest;
 mod memory;
 mod peer;
 mod ramdisk;

@@ -5,6 +5,7 @@
 
 pub mod described;
 pub mod killed;
+pub mod limited_set;
 pub mod pages;
 
 use boon::{Compiler, Schemas};

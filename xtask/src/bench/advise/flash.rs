@@ -9,7 +9,7 @@ use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
 use crate::error::Error;
 
-use super::guest::{GuestRun, boot};
+use super::guest::{ScriptRun, counted};
 use super::{LIMIT, numbers, simulate};
 
 /// The simulation may be so far from bcache.
@@ -30,16 +30,16 @@ const REQUESTS: &str = "12000";
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = simulate(session)?;
     for (stick, skew) in CASES {
-        let disks = [DISK.to_owned(), format!("stick:{stick},model=usb")];
-        let run = GuestRun {
+        let stick = format!("stick:{stick},model=usb");
+        let run = ScriptRun {
             what: "stick",
             memory: MEMORY,
-            disks: &disks,
+            disks: &[DISK, &stick],
             packages: &["bcache-tools"],
             modules: &["bcache"],
             command: &["flash.sh", REQUESTS, skew],
         };
-        let counts = boot(session, &run)?;
+        let counts = counted(session, &run)?;
         let room = counts.get("nbuckets")? * counts.get("bucket_size")?;
         let slots = format!("{:.0}", room / BLOCK_BYTES);
         let log = session.directory.file("out/requests");

@@ -1,16 +1,15 @@
-//! A guest of `cargo xtask vm` with the scripts of this suite (`guest/`), and the figures that it
-//! leaves: lines `NAME VALUE` in `out/results`.
+//! The scripts of this suite in a guest (`guest/`), and the figures that they leave: lines
+//! `NAME VALUE` in `out/results`.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use crate::bench::Session;
+use crate::bench::guest::{self, GuestRun};
 use crate::bench::report::malformed;
 use crate::error::Error;
-use crate::vm;
 
-const TIMEOUT_S: &str = "900";
+const TIMEOUT_S: u64 = 900;
 
 const SCRIPTS: [(&str, &str); 5] = [
     ("lib.sh", include_str!("guest/lib.sh")),
@@ -21,12 +20,12 @@ const SCRIPTS: [(&str, &str); 5] = [
 ];
 
 /// A machine, and the script that runs in it.
-pub(super) struct GuestRun<'a> {
+pub(super) struct ScriptRun<'a> {
     /// In words.
     pub(super) what: &'a str,
     pub(super) memory: &'a str,
     /// `NAME:SIZE[,KEY=VALUE...]` each.
-    pub(super) disks: &'a [String],
+    pub(super) disks: &'a [&'a str],
     pub(super) packages: &'a [&'a str],
     pub(super) modules: &'a [&'a str],
     /// The script and its words.
@@ -36,37 +35,28 @@ pub(super) struct GuestRun<'a> {
 /// What the guest counted, by name.
 pub(super) struct Counts(BTreeMap<String, f64>);
 
-/// Runs it; what it left is in `out` of the suite's directory then.
-pub(super) fn boot(session: &mut Session, run: &GuestRun<'_>) -> Result<Counts, Error> {
-    let (scripts, out) = (session.directory.file("scripts"), session.directory.file("out"));
-    for folder in [&scripts, &out] {
-        let _ = fs::remove_dir_all(folder);
-        fs::create_dir_all(folder).map_err(Error::io("make", Path::new(folder)))?;
-    }
-    for (name, text) in SCRIPTS {
-        let path = format!("{scripts}/{name}");
-        fs::write(&path, text).map_err(Error::io("write", Path::new(&path)))?;
-    }
-    let mut words = Vec::new();
-    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
-    run.disks.iter().for_each(|disk| add("--disk", disk));
-    run.packages.iter().for_each(|package| add("--package", package));
-    run.modules.iter().for_each(|module| add("--module", module));
-    add("--mem", run.memory);
-    add("--timeout", TIMEOUT_S);
-    add("--bin", &session.terrace.program.to_string_lossy());
-    add("--dir", &scripts);
-    add("--out", &out);
-    words.extend(["--", "bash"].map(str::to_owned));
-    words.extend(run.command.iter().map(|word| (*word).to_owned()));
-    let shown: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| !word.contains('/')).collect();
-    session.record.command(format!("cargo xtask vm {}", shown.join(" ")));
+/// Runs it; what it left is in [`guest::out`] then.
+pub(super) fn boot(session: &mut Session, run: &ScriptRun<'_>) -> Result<(), Error> {
     eprintln!("{}: {}, {}", run.what, run.command[0], run.memory);
-    match vm::run(&words) {
-        0 => Counts::read(&fs::read_to_string(format!("{out}/results")).unwrap_or_default()),
-        status => Err(Error::Failed(format!("the guest ended with {status}"))),
-    }
+    let command = [&["bash"], run.command].concat();
+    let machine = GuestRun {
+        disks: run.disks,
+        memory: run.memory,
+        timeout_s: TIMEOUT_S,
+        packages: run.packages,
+        modules: run.modules,
+        programs: &[],
+        scripts: &SCRIPTS,
+        command: &command,
+    };
+    guest::run(session, &machine)
+}
+
+/// As [`boot`], of a script that counts; its counts.
+pub(super) fn counted(session: &mut Session, run: &ScriptRun<'_>) -> Result<Counts, Error> {
+    boot(session, run)?;
+    let results = guest::out(session).join("results");
+    Counts::read(&fs::read_to_string(&results).map_err(Error::io("read", &results))?)
 }
 
 impl Counts {

@@ -18,7 +18,7 @@ use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
 use crate::error::Error;
 
-use super::guest::{Counts, GuestRun, boot};
+use super::guest::{Counts, ScriptRun, boot, counted};
 
 /// The guest that is recorded, those that show what more memory does, and the one that builds.
 const RECORDED: &str = "512M";
@@ -79,7 +79,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 
 fn predict(session: &mut Session, workload: &Workload) -> Result<(), Error> {
     build(session, workload)?;
-    let small = play(session, workload, RECORDED)?;
+    let small = run_with(session, workload, RECORDED)?;
     let recording = session.directory.file("base.trec");
     let made = session.directory.file("out/set.trec");
     fs::rename(&made, &recording).map_err(Error::io("rename", Path::new(&made)))?;
@@ -90,7 +90,7 @@ fn predict(session: &mut Session, workload: &Workload) -> Result<(), Error> {
         small.get("io_us")? / 1e6,
     ));
     for memory in LARGER {
-        let large = play(session, workload, memory)?;
+        let large = run_with(session, workload, memory)?;
         let more_kib = large.get("memory_kib")? - small.get("memory_kib")?;
         let gain = Gain::advised(session, &recording, more_kib)?;
         judge(session, (workload.what, memory), &gain, (&small, &large))?;
@@ -136,11 +136,11 @@ impl Workload {
     fn run_in<'a>(
         &'a self,
         memory: &'a str,
-        disks: &'a [String],
+        disks: &'a [&'a str],
         command: &'a [&'a str],
-    ) -> GuestRun<'a> {
+    ) -> ScriptRun<'a> {
         let (what, packages) = (self.what, self.packages);
-        GuestRun { what, memory, disks, packages, modules: &[], command }
+        ScriptRun { what, memory, disks, packages, modules: &[], command }
     }
 }
 
@@ -171,17 +171,16 @@ fn build(session: &mut Session, workload: &Workload) -> Result<(), Error> {
     let image = session.directory.file("set.img");
     let made = fs::File::create(&image).and_then(|file| file.set_len(DATA_BYTES));
     made.map_err(Error::io("make", Path::new(&image)))?;
-    let disks = [format!("data:file={image}")];
+    let disk = format!("data:file={image}");
     let words = [&["build.sh"], &workload.words[..2]].concat();
-    boot(session, &workload.run_in(BUILDER, &disks, &words)).map(drop)
+    boot(session, &workload.run_in(BUILDER, &[&disk], &words))
 }
 
 /// Runs the workload in a guest with so much memory; its recording is `out/set.trec` then.
-fn play(session: &mut Session, workload: &Workload, memory: &str) -> Result<Counts, Error> {
-    let disks =
-        [format!("data:file={},{MODEL}", session.directory.file("set.img")), SWAP_DISK.to_owned()];
+fn run_with(session: &mut Session, workload: &Workload, memory: &str) -> Result<Counts, Error> {
+    let data = format!("data:file={},{MODEL}", session.directory.file("set.img"));
     let words = [&["memory.sh"], &workload.words[..]].concat();
-    boot(session, &workload.run_in(memory, &disks, &words))
+    counted(session, &workload.run_in(memory, &[&data, SWAP_DISK], &words))
 }
 
 #[cfg(test)]

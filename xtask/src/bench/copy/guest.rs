@@ -8,17 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 
 use crate::bench::Session;
+use crate::bench::guest::{self, GuestRun};
 use crate::bench::ratio;
 use crate::bench::record::{Series, Target};
 use crate::error::Error;
-use crate::vm;
 
 /// More turns take longer than a part may.
 const MOST_TURNS: usize = 3;
-const TIMEOUT_S: &str = "900";
+const TIMEOUT_S: u64 = 900;
 const MIB: f64 = (1 << 20) as f64;
 
 /// The packages that the guest has besides the usual ones.
@@ -50,13 +49,13 @@ const FAST_PEERS: [&str; 2] = ["terrace", "cp"];
 const PEERS: [&str; 3] = ["terrace", "cp", "rsync"];
 
 /// A guest, and the words of its script.
-pub(super) struct CopyScene {
+pub(super) struct GuestCopies {
     pub(super) disks: &'static [&'static str],
     pub(super) memory: &'static str,
     pub(super) words: Vec<String>,
 }
 
-/// What the turns of a scene gave, by name.
+/// What the turns gave, by name.
 struct Figures(BTreeMap<String, Vec<f64>>);
 
 /// A file from disk to disk.
@@ -93,7 +92,7 @@ pub(super) fn within(session: &mut Session) -> Result<(), Error> {
 
 fn one_file(session: &mut Session, what: &str) -> Result<Figures, Error> {
     let words = vec!["hdd.sh".to_owned(), turns(session), HDD_MIB.to_string(), what.to_owned()];
-    figures(session, &CopyScene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })
+    figures(session, &GuestCopies { disks: &HARD_DISKS, memory: HDD_MEMORY, words })
 }
 
 /// Small files in an order that is not that on the disk.
@@ -102,7 +101,7 @@ fn one_file(session: &mut Session, what: &str) -> Result<Figures, Error> {
 /// As [`across`].
 pub(super) fn scattered(session: &mut Session) -> Result<(), Error> {
     let words = vec!["scattered.sh".to_owned(), turns(session), SCATTERED_FILES.to_string()];
-    let figures = figures(session, &CopyScene { disks: &HARD_DISKS, memory: HDD_MEMORY, words })?;
+    let figures = figures(session, &GuestCopies { disks: &HARD_DISKS, memory: HDD_MEMORY, words })?;
     let what = format!("hdd: {SCATTERED_FILES} scattered files to another disk");
     beside_peers(session, &figures, ("scattered", &what), &PEERS, 0.4)?;
     note_busy(session, &figures, "scattered", &PEERS)
@@ -135,7 +134,7 @@ pub(super) fn usb_ext4(session: &mut Session) -> Result<(), Error> {
 fn usb(session: &mut Session, kind: &str) -> Result<(), Error> {
     let (turns, size) = (turns(session), STICK_MIB.to_string());
     let words = vec!["usb.sh".to_owned(), turns, size, kind.to_owned()];
-    let figures = figures(session, &CopyScene { disks: &STICK, memory: STICK_MEMORY, words })?;
+    let figures = figures(session, &GuestCopies { disks: &STICK, memory: STICK_MEMORY, words })?;
     let bytes = f64::from(STICK_MIB) * MIB;
     let what = format!("usb, {kind}, {STICK_MIB} MiB");
     let rate = rates(bytes, figures.all("stick.seconds")?);
@@ -242,46 +241,28 @@ fn note_busy(
     Ok(())
 }
 
-/// Runs the scene in a guest, for what its turns gave.
-fn figures(session: &mut Session, scene: &CopyScene) -> Result<Figures, Error> {
-    let results = Path::new(&play(session, scene)?).join("results");
+/// What the turns of the copies in a guest gave.
+fn figures(session: &mut Session, copies: &GuestCopies) -> Result<Figures, Error> {
+    run(session, copies)?;
+    let results = guest::out(session).join("results");
     Figures::read(&fs::read_to_string(&results).map_err(Error::io("read", &results))?)
 }
 
-/// Runs the scene in a guest; the directory with what it left.
-pub(super) fn play(session: &mut Session, scene: &CopyScene) -> Result<String, Error> {
-    let (scripts, out) = (session.directory.file("scripts"), session.directory.file("out"));
-    for folder in [&scripts, &out] {
-        let _ = fs::remove_dir_all(folder);
-        fs::create_dir_all(folder).map_err(Error::io("make", Path::new(folder)))?;
-    }
-    for (name, text) in SCRIPTS {
-        let path = format!("{scripts}/{name}");
-        fs::write(&path, text).map_err(Error::io("write", Path::new(&path)))?;
-    }
-    let mut words = Vec::new();
-    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), value.to_owned()]);
-    for disk in scene.disks {
-        add("--disk", disk);
-    }
-    for package in PACKAGES {
-        add("--package", package);
-    }
-    add("--mem", scene.memory);
-    add("--timeout", TIMEOUT_S);
-    add("--bin", &session.terrace.program.to_string_lossy());
-    add("--dir", &scripts);
-    add("--out", &out);
-    words.extend(["--".to_owned(), "bash".to_owned()]);
-    words.extend(scene.words.iter().cloned());
-    let shown: Vec<&str> =
-        words.iter().map(String::as_str).filter(|it| !it.contains('/')).collect();
-    session.record.command(format!("cargo xtask vm {}", shown.join(" ")));
-    let status = vm::run(&words);
-    if status != 0 {
-        return Err(Error::Failed(format!("the guest ended with {status}")));
-    }
-    Ok(out)
+/// Runs the copies; what the guest left is in [`guest::out`] then.
+pub(super) fn run(session: &mut Session, copies: &GuestCopies) -> Result<(), Error> {
+    let command: Vec<&str> =
+        ["bash"].into_iter().chain(copies.words.iter().map(String::as_str)).collect();
+    let machine = GuestRun {
+        disks: copies.disks,
+        memory: copies.memory,
+        timeout_s: TIMEOUT_S,
+        packages: &PACKAGES,
+        modules: &[],
+        programs: &[],
+        scripts: &SCRIPTS,
+        command: &command,
+    };
+    guest::run(session, &machine)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::guest::{CopyScene, HARD_DISKS, play};
+use super::guest::{GuestCopies, HARD_DISKS, run};
 use crate::bench::Session;
+use crate::bench::guest;
 use crate::bench::record::Series;
 use crate::error::Error;
 
@@ -53,9 +54,8 @@ const FIGURES: [Figure; 6] = [
 /// When the guest fails, or leaves no results.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let words = vec!["lab-2008.sh".to_owned(), SIZE.to_owned()];
-    let scene = CopyScene { disks: &HARD_DISKS, memory: MEMORY, words };
-    let out = play(session, &scene)?;
-    let lab = Path::new(&out).join("lab");
+    run(session, &GuestCopies { disks: &HARD_DISKS, memory: MEMORY, words })?;
+    let lab = guest::out(session).join("lab");
     let result = lab.join("result.json");
     let text = fs::read_to_string(&result).map_err(Error::io("read", &result))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;

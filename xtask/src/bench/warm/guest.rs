@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::bench::Session;
+use crate::bench::guest::{self, GuestRun};
 use crate::error::Error;
-use crate::{process, vm, workspace};
+use crate::{process, workspace};
 
 /// The program of the guest, an example of this crate.
 const PROGRAM: &str = "warm-guest";
@@ -21,11 +22,9 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 pub(super) const HDD: &str = "model=hdd";
 pub(super) const FAST: &str = "rot=0";
 
-/// The programs that a guest gets, and where its lines come out.
+/// The program that a guest gets besides the measured one.
 pub(super) struct Guest {
-    tool: PathBuf,
     program: PathBuf,
-    out: PathBuf,
 }
 
 /// A machine and what is done in it.
@@ -41,11 +40,7 @@ pub(super) struct Scene<'a> {
 impl Guest {
     /// Builds the program of the guest; the tool is built already.
     pub(super) fn build(session: &Session) -> Result<Self, Error> {
-        Ok(Self {
-            tool: session.terrace.program.clone(),
-            program: build_program(session)?,
-            out: session.directory.path().join("out"),
-        })
+        Ok(Self { program: build_program(session)? })
     }
 
     /// Runs `scene` once for each alternation, each time in a new guest; all lines of all runs.
@@ -64,20 +59,24 @@ impl Guest {
         session: &mut Session,
         keep: &mut dyn FnMut(&Path) -> Result<(), Error>,
     ) -> Result<Vec<Value>, Error> {
-        let words = self.words(scene);
-        let shown = words.iter().filter(|word| !word.contains('/')).cloned();
-        session.record.command(format!("cargo xtask vm {}", shown.collect::<Vec<_>>().join(" ")));
+        let command = [&[PROGRAM], scene.words].concat();
+        let machine = GuestRun {
+            disks: scene.disks,
+            memory: scene.memory,
+            timeout_s: scene.timeout_s,
+            packages: scene.packages,
+            modules: &[],
+            programs: &[&self.program],
+            scripts: &[],
+            command: &command,
+        };
+        let out = guest::out(session);
         let mut lines = Vec::new();
         for _ in 0..session.request.alternations {
-            let _ = fs::remove_dir_all(&self.out);
-            fs::create_dir_all(&self.out).map_err(Error::io("make", &self.out))?;
-            let status = vm::run(&words);
-            let results = self.out.join("results");
-            let text = fs::read_to_string(&results).unwrap_or_default();
-            let kept = keep(&self.out);
-            if status != 0 {
-                return Err(Error::Failed(format!("the guest ended with {status}")));
-            }
+            let ran = guest::run(session, &machine);
+            let text = fs::read_to_string(out.join("results")).unwrap_or_default();
+            let kept = keep(&out);
+            ran?;
             kept?;
             for line in text.lines() {
                 lines.push(serde_json::from_str(line).map_err(|error| Error::Malformed {
@@ -87,26 +86,6 @@ impl Guest {
             }
         }
         Ok(lines)
-    }
-
-    fn words(&self, scene: &Scene<'_>) -> Vec<String> {
-        let mut words = Vec::new();
-        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
-        for disk in scene.disks {
-            add("--disk", (*disk).to_owned());
-        }
-        for package in scene.packages {
-            add("--package", (*package).to_owned());
-        }
-        add("--mem", scene.memory.to_owned());
-        add("--timeout", scene.timeout_s.to_string());
-        for path in [&self.tool, &self.program] {
-            add("--bin", path.to_string_lossy().into_owned());
-        }
-        add("--out", self.out.to_string_lossy().into_owned());
-        words.extend(["--".to_owned(), PROGRAM.to_owned()]);
-        words.extend(scene.words.iter().map(|word| (*word).to_owned()));
-        words
     }
 }
 
