@@ -62,10 +62,9 @@ function adviceDrawing(points, knee, axis, width) {
   const frame = { left: 62, right: width - 18, top: 30, bottom: height - 46 };
   const most = Math.max(...points.map(point => point.spared.high_ns), 1);
   const last = points[points.length - 1].at;
-  const unit = last >= 2 ** 31 ? 2 ** 30 : 2 ** 20;
-  const x = curveAxis(0, last / unit, frame.left, frame.right, "count", false, 54);
+  const x = curveAxis(0, last, frame.left, frame.right, "bytes", false, 54);
   const y = curveAxis(0, most * 1.08, frame.bottom, frame.top, "ns", false, 26);
-  const at = (/** @type {number} */ bytes) => x.at(bytes / unit);
+  const { at } = x;
   const line = (/** @type {(spared: Spared) => number} */ of) =>
     points.map(point => `${at(point.at)} ${y.at(of(point.spared))}`);
   const band = [...line(spared => spared.high_ns), ...line(spared => spared.low_ns).reverse()];
@@ -89,7 +88,7 @@ function adviceDrawing(points, knee, axis, width) {
       drawn(
         "text",
         { x: x.at(tick), y: frame.bottom + 18, "text-anchor": "middle" },
-        figure(tick * unit, "bytes"),
+        figure(tick, "bytes"),
       ),
     ),
     drawn("text", { x: frame.left, y: 14 }, "time spared"),

@@ -44,7 +44,8 @@ export function curveAxis(low, high, from, to, unit, log, room) {
   } else {
     const rough = (high - low) / Math.max(2, Math.abs(to - from) / (1.5 * room));
     const power = 10 ** Math.floor(Math.log10(rough));
-    const step = power * ([1, 2, 5].find(part => part * power >= rough) ?? 10);
+    const decimal = power * ([1, 2, 5].find(part => part * power >= rough) ?? 10);
+    const step = unit === "bytes" ? 2 ** Math.ceil(Math.log2(rough)) : decimal;
     for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) ticks.push(tick);
   }
   ticks = ticks.filter(tick => tick >= low * 0.999 && tick <= high * 1.001);

@@ -15,7 +15,7 @@ use model::text::long_time;
 
 /// Why less memory is not judged.
 pub(super) const NO_HITS: &str =
-    "this recording has no hits: what less memory would cost shows in those alone";
+    "what less memory would cost shows in hits, and those are not judged yet";
 
 /// The command that records what is needed.
 const RECORD: &str = "sudo terrace record --for 1h -o hour.trec";
@@ -71,7 +71,9 @@ fn flash_texts(flash: &[FlashAdvice], span_ns: u64) -> Vec<String> {
         }
     }
     let useless = useless.into_iter();
-    texts.extend(useless.map(|(gain, devices)| no_flash(&devices.join(" or "), gain, span_ns)));
+    texts.extend(
+        useless.map(|(gain, devices)| spared_by_cache(&devices.join(" or "), gain, span_ns)),
+    );
     texts
 }
 
@@ -104,7 +106,7 @@ pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
 /// `a cache of 8 GiB on a stick would have spared 71 s (60 to 80) of this hour, if it takes 0.9 ms
 /// for 4 KiB (assumed)`.
 pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain, span_ns: u64) -> String {
-    let mut text = no_flash(a_device(&device.kind), gain, span_ns);
+    let mut text = spared_by_cache(a_device(&device.kind), gain, span_ns);
     if device.is_assumed {
         let time = three_digits(device.read_ns / 1e6);
         text.push_str(&format!(", if it takes {time} ms for 4 KiB (assumed)"));
@@ -113,7 +115,7 @@ pub(super) fn of_flash(device: &CacheDevice, gain: &FlashGain, span_ns: u64) -> 
 }
 
 /// `a cache of 4 GiB on a stick or an SSD would have spared 0 s (0 to 0) of this hour`.
-pub(super) fn no_flash(device: &str, gain: &FlashGain, span_ns: u64) -> String {
+pub(super) fn spared_by_cache(device: &str, gain: &FlashGain, span_ns: u64) -> String {
     let (size, of) = (Bytes(gain.bytes), span(span_ns));
     format!("a cache of {size} on {device} would have spared {} of {of}", seconds(&gain.spared))
 }

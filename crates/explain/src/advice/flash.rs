@@ -241,7 +241,8 @@ fn of_device(
     };
     (advice.state, advice.named_bytes, advice.text) = match state(gain) {
         AdviceState::Nothing => {
-            let text = answer::no_flash(answer::a_device(&device.kind), gain, seen.span_ns());
+            let text =
+                answer::spared_by_cache(answer::a_device(&device.kind), gain, seen.span_ns());
             (AdviceState::Nothing, None, text)
         }
         state => (state, Some(gain.bytes), answer::of_flash(device, gain, seen.span_ns())),

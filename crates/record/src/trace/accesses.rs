@@ -217,7 +217,7 @@ impl AccessRecorder {
 
     /// What became of all accesses until now, in words.
     pub fn summary(&self) -> String {
-        let AccessTotals { kept, lost } = self.totals;
+        let [kept, lost] = [self.totals.kept, self.totals.lost].map(model::text::count);
         format!("{kept} accesses were kept and {lost} lost; {}", self.shares_in_words())
     }
 

@@ -185,7 +185,7 @@ mod tests {
             kept_bytes: spared.map(|_| 3 << 30),
             ..MemoryGain::default()
         };
-        let none = Some("this recording has no hits".to_owned());
+        let none = Some("hits are not judged yet".to_owned());
         let advice = Advice {
             subject: "the whole machine".to_owned(),
             answer: "4 GiB more would have spared 212 s (190 to 240) of this hour".to_owned(),
@@ -210,7 +210,7 @@ mod tests {
         let command = ended("record longer: sudo terrace record --for 1h -o hour.trec");
         assert!(command.ends_with("hour.trec"), "{command}");
         assert_eq!(ended("none: 3 s"), "none: 3 s.");
-        assert!(text.contains("-1 GiB") && text.contains("this recording has no hits"), "{text}");
+        assert!(text.contains("-1 GiB") && text.contains("hits are not judged yet"), "{text}");
         assert!(text.contains("postgres (pid 812)") && text.contains("Concluded"), "{text}");
     }
 }

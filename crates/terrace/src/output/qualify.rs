@@ -99,9 +99,7 @@ fn table(result: &Qualification) -> Table<Row<'_>> {
         .words("", 0, |row| row.name)
         .numbers("rate", 0, |row| figure::precise_rate(row.rate.map(|rate| rate.median)))
         .numbers("+-", 1, |row| or_absent(row.rate, figure::plus_minus))
-        .numbers("a request", 0, |row| {
-            figure::precise_time(row.service.map(|service| service.median))
-        })
+        .numbers("p50", 0, |row| figure::precise_time(row.service.map(|service| service.median)))
         .numbers("p99", 2, |row| figure::precise_time(row.service.and_then(|s| s.p99)))
         .words("served by", 1, |row| if row.served_by.is_empty() { "-" } else { row.served_by })
 }

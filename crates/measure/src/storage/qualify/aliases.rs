@@ -337,7 +337,7 @@ impl PlaceReader {
     }
 
     /// What the other places of the block at `place` hold. Those that were read `before` are read
-    /// again however long that takes and whoever presses Ctrl-C: one of them may have changed.
+    /// again however long that takes, after Ctrl-C too: one of them may have changed.
     fn read_aliases(&self, place: u64, before: &[Alias]) -> Vec<Alias> {
         let budget = Budget::of(LONGEST);
         let is_known = |place: &u64| before.iter().any(|alias| alias.place == *place);
