@@ -313,6 +313,11 @@ fn a_recording_stays_within_its_bytes_and_says_what_it_left_out() {
     let text = terrace(&format!("export {} --to json --no-redact", file.display())).done();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let spans = value["spans"].as_array().unwrap().iter();
+    // What did not fit was left out by its place before it was many.
+    let lost: u64 = whole.iter().map(|batch| batch.lost.moves + batch.lost.touched).sum();
+    let kept: u64 =
+        whole.iter().map(|batch| (batch.pages.len() as u64) << batch.shifts.moves).sum();
+    assert!(lost < kept / 2, "{said}");
     let sampled = spans.filter(|span| span["text"].as_str().unwrap().contains("sampled")).count();
     assert!(sampled > 0, "{value}");
     let bytes = bytes_of_accesses(&file);

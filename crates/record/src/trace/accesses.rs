@@ -63,6 +63,8 @@ pub struct AccessRecorder {
     of_second: [u64; CLASSES],
     second_ns: u64,
     lost_by_second: [u64; CLASSES],
+    /// Of which classes events of the current second had no room, though bytes are left.
+    crowded: [bool; CLASSES],
     budget: ByteBudget,
     totals: AccessTotals,
     spans: Vec<Span>,
@@ -143,6 +145,7 @@ impl AccessRecorder {
             of_second: [0; CLASSES],
             second_ns: 0,
             lost_by_second: [0; CLASSES],
+            crowded: [false; CLASSES],
             budget: ByteBudget { limit: 0, used: 0, halvings: 0 },
             totals: AccessTotals::default(),
             spans: Vec::new(),
@@ -167,7 +170,7 @@ impl AccessRecorder {
             return Vec::new();
         }
         let (started_ns, room) = (self.started_ns, self.budget.events());
-        let Self { maps, pending, touched_by, of_second, lost_here, shifts, .. } = self;
+        let Self { maps, pending, touched_by, of_second, lost_here, crowded, shifts, .. } = self;
         maps.records.drain(|record| {
             let Some(access) = parse(record, started_ns) else {
                 return;
@@ -179,6 +182,7 @@ impl AccessRecorder {
             }
             if pending.len() as u64 >= room {
                 lost_here[class] += 1;
+                crowded[class] = room > 0;
                 return;
             }
             match access {
@@ -192,7 +196,7 @@ impl AccessRecorder {
         let at_ns = now_ns();
         self.pending.to_ns = at_ns.saturating_sub(started_ns);
         let age_ns = self.pending.to_ns.saturating_sub(self.pending.from_ns);
-        let is_complete = all || self.pending.len() >= BATCH_EVENTS || age_ns >= BATCH_NS;
+        let is_complete = all || self.pending.len() >= batch_events(room) || age_ns >= BATCH_NS;
         let batches = if is_complete { self.complete() } else { Vec::new() };
         if at_ns.saturating_sub(self.second_ns) >= SECOND_NS {
             self.end_second(at_ns);
@@ -270,11 +274,12 @@ impl AccessRecorder {
             let per_s = (events * u128::from(SECOND_NS) / u128::from(elapsed_ns)) as u64;
             // Two is halved once, four twice.
             halvings[class] = per_s.div_ceil(EVENTS_PER_S_MAX).max(1).next_power_of_two().ilog2();
-            if missed > 0 {
+            if missed > 0 || self.crowded[class] {
                 halvings[class] = halvings[class].max(1);
             }
         }
         self.of_second = [0; CLASSES];
+        self.crowded = [false; CLASSES];
         self.second_ns = at_ns;
         self.lost_by_second = lost;
         if halvings != [0; CLASSES] {
@@ -306,6 +311,12 @@ impl AccessRecorder {
             let _ = self.maps.masks.put(class, (1 << shift) - 1);
         }
     }
+}
+
+/// How many events make a batch complete where `room` fit: half of them, so that what comes until
+/// the next look fits too.
+fn batch_events(room: u64) -> usize {
+    BATCH_EVENTS.min((room / 2) as usize).max(1)
 }
 
 /// A long read asks in steps, each up to the end of the read: what the step before really took
@@ -403,6 +414,17 @@ mod tests {
         assert!(shift >= 10, "{shift}");
         let whole = budget.limit / 80_000;
         assert!(seconds > 5 * whole, "{seconds} s, without sampling {whole} s");
+    }
+
+    #[test]
+    fn a_batch_is_complete_before_its_room_ends() {
+        let mut budget = ByteBudget { limit: 256 << 10, used: 0, halvings: 0 };
+        while budget.events() > 0 {
+            let events = batch_events(budget.events()) as u64;
+            assert!(2 * events <= budget.events(), "{events} {budget:?}");
+            budget.use_bytes(events * 4);
+        }
+        assert_eq!(batch_events(1 << 20), BATCH_EVENTS);
     }
 
     #[test]
