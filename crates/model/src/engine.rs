@@ -1,0 +1,328 @@
+//! The contract of an engine: what decides, for each request to an exported volume, which device
+//! is read and written.
+//!
+//! An engine is a state machine. Inputs go in ([`Input`]: requests, completions, ticks), outputs
+//! come out ([`Output`]: operations on devices, answers, events). It does no I/O, reads no clock
+//! and starts no thread, so that a simulation and a live export drive the same code. A driver does
+//! the operations, in any order and as many at a time as it likes, and reports how each ended.
+//!
+//! [`Engine`] says what both sides guarantee; its example is a whole engine.
+
+use std::fmt;
+
+/// A device that an engine may operate on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Device {
+    /// The volume itself: what is written here is the truth.
+    Backing,
+    /// The medium of the cache. It may be slow, full, gone or wrong at any time.
+    Cache,
+    /// A small file on a disk of the host that keeps what was flushed.
+    Journal,
+}
+
+impl Device {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Backing, Self::Cache, Self::Journal];
+}
+
+/// Names a request. The driver gives it; it is unused again once the request was completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names an operation. The engine gives it; it is unused again once the operation has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId(pub u64);
+
+/// Names a buffer of the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BufferId(pub u32);
+
+/// A part of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferRange {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Its first byte in the buffer.
+    pub start: u32,
+    /// Its bytes.
+    pub len: u32,
+}
+
+impl BufferRange {
+    /// The first `len` bytes of a buffer.
+    #[must_use]
+    pub const fn first(buffer: BufferId, len: u32) -> Self {
+        Self { buffer, start: 0, len }
+    }
+
+    /// `len` bytes of this range, from its byte `from` on.
+    ///
+    /// # Panics
+    /// If they are not in the range.
+    #[must_use]
+    pub fn part(self, from: u32, len: u32) -> Self {
+        assert!(from.checked_add(len).is_some_and(|end| end <= self.len), "a part of its range");
+        Self { start: self.start + from, len, ..self }
+    }
+}
+
+/// The memory that data are in: owned by the driver, which also does the I/O, and made before the
+/// first request.
+pub trait Buffers {
+    /// Takes a buffer of at least `bytes` for the engine; `None` if all of that size are taken.
+    fn take(&mut self, bytes: u32) -> Option<BufferId>;
+
+    /// Gives a buffer that was taken back.
+    fn give_back(&mut self, buffer: BufferId);
+
+    /// The bytes of a range.
+    fn bytes(&self, range: BufferRange) -> &[u8];
+
+    /// The bytes of a range, to be changed.
+    fn bytes_mut(&mut self, range: BufferRange) -> &mut [u8];
+}
+
+/// What a client asks of the exported volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Fill `data` with the bytes from `offset` on.
+    Read {
+        /// The first byte of the volume.
+        offset: u64,
+        /// Where the bytes go.
+        data: BufferRange,
+    },
+    /// Store the bytes of `data` from `offset` on.
+    Write {
+        /// The first byte of the volume.
+        offset: u64,
+        /// The bytes.
+        data: BufferRange,
+    },
+    /// Make every write that was completed before durable.
+    Flush,
+    /// Give up the content of a range.
+    Discard {
+        /// The first byte of the volume.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// A hint that the range will be read. It may be ignored, and is completed in any case.
+    Prefetch {
+        /// The first byte of the volume.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+}
+
+/// What a driver is to do with a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read from `offset` into `data`.
+    Read {
+        /// The first byte of the device.
+        offset: u64,
+        /// Where the bytes go.
+        data: BufferRange,
+    },
+    /// Write `data` at `offset`.
+    Write {
+        /// The first byte of the device.
+        offset: u64,
+        /// The bytes.
+        data: BufferRange,
+    },
+    /// Make every write that had completed when this was given out durable.
+    Flush,
+    /// Give up the content of a range.
+    Discard {
+        /// The first byte of the device.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+}
+
+/// An error number of the system, passed on unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ErrorNumber(pub i32);
+
+impl ErrorNumber {
+    /// An input or output error.
+    pub const EIO: Self = Self(5);
+}
+
+impl fmt::Display for ErrorNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error {}", self.0)
+    }
+}
+
+impl std::error::Error for ErrorNumber {}
+
+/// How a request or an operation ended. Success is all bytes; a short transfer is an error.
+pub type IoResult = Result<(), ErrorNumber>;
+
+/// What happens to an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A client asks for something.
+    Request {
+        /// Its name.
+        id: RequestId,
+        /// What is asked.
+        request: Request,
+    },
+    /// An operation has ended.
+    Completion {
+        /// Its name.
+        id: OperationId,
+        /// How.
+        result: IoResult,
+    },
+    /// Time has passed: nanoseconds of a clock that never goes back. A driver ticks at least once
+    /// a second, also when nothing else happens.
+    Tick {
+        /// The time now.
+        now_ns: u64,
+    },
+    /// The medium of the cache is there again, or another one is in its place.
+    CacheReturned,
+    /// The volume is about to be detached: no further request comes. The engine answers with
+    /// [`Event::Detached`] when nothing is left to do.
+    Detach,
+}
+
+/// What an engine wants done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Do this and report how it ended.
+    Operate {
+        /// The name to report with.
+        id: OperationId,
+        /// The device.
+        device: Device,
+        /// What to do.
+        operation: Operation,
+    },
+    /// A request has ended.
+    Complete {
+        /// Its name.
+        id: RequestId,
+        /// How.
+        result: IoResult,
+    },
+    /// Something to be logged or shown.
+    Event(Event),
+}
+
+/// What a person may want to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The cache was recovered.
+    Recovered {
+        /// Frames that may be served.
+        frames: u64,
+        /// Frames on the medium that may not: they are old, or cannot be proved fresh.
+        dropped: u64,
+    },
+    /// The cache serves nothing until its medium returns.
+    CacheOff {
+        /// Why.
+        why: CacheOff,
+    },
+    /// The cache serves again.
+    CacheOn,
+    /// The volume may be closed.
+    Detached {
+        /// Whether the cache is proved fresh, and so is warm at the next attach.
+        is_proved: bool,
+    },
+}
+
+/// Why a cache stopped serving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheOff {
+    /// Its medium failed or stalled several times within a minute.
+    Errors,
+    /// Another medium returned, or its content was replaced.
+    AnotherMedium,
+    /// The journal cannot be written, so that nothing cached could be proved fresh later.
+    Journal,
+}
+
+/// A state machine between clients and devices.
+///
+/// The driver guarantees:
+/// - offsets and lengths of requests are within the volume and multiples of its block;
+/// - each operation is done at most once and reported exactly once, in any order; an operation that
+///   was given out may take effect at any time until it is reported, also if it fails;
+/// - the buffer of a request stays as it is until the request is completed, and the buffer of an
+///   operation until the operation is; meanwhile the driver alone touches a buffer that an
+///   operation names;
+/// - a clock that goes forward, and no input from within another.
+///
+/// An implementation must:
+/// - complete each request exactly once, also if it fails;
+/// - touch no buffer that an operation in flight names, and give back each buffer that it took;
+/// - return, for a read, bytes that the volume held at some moment between the request and its
+///   completion: as after all writes completed before it, and before all requested after it;
+/// - complete a write only after the backing device completed it, and a flush only after the
+///   backing device flushed every write completed before it;
+/// - pass errors of the backing device on unchanged, and keep those of other devices to itself;
+/// - use bounded memory, allocated before its first request.
+///
+/// The simplest engine passes everything on:
+///
+/// ```
+/// use model::engine::{Buffers, Device, Engine, Event, Input, Operation, OperationId};
+/// use model::engine::{Output, Request, RequestId};
+///
+/// struct PassThrough;
+///
+/// impl Engine for PassThrough {
+///     fn handle(&mut self, input: Input, _: &mut dyn Buffers, outputs: &mut Vec<Output>) {
+///         outputs.push(match input {
+///             Input::Request { id, request } => {
+///                 let operation = match request {
+///                     Request::Read { offset, data } => Operation::Read { offset, data },
+///                     Request::Write { offset, data } => Operation::Write { offset, data },
+///                     Request::Flush => Operation::Flush,
+///                     Request::Discard { offset, len } => Operation::Discard { offset, len },
+///                     Request::Prefetch { .. } => {
+///                         return outputs.push(Output::Complete { id, result: Ok(()) });
+///                     }
+///                 };
+///                 Output::Operate { id: OperationId(id.0), device: Device::Backing, operation }
+///             }
+///             Input::Completion { id, result } => {
+///                 Output::Complete { id: RequestId(id.0), result }
+///             }
+///             Input::Detach => Output::Event(Event::Detached { is_proved: true }),
+///             Input::Tick { .. } | Input::CacheReturned => return,
+///         });
+///     }
+/// }
+/// ```
+pub trait Engine {
+    /// Takes an input and adds what is to be done to `outputs`, in an order that the driver keeps
+    /// when it starts operations.
+    fn handle(&mut self, input: Input, buffers: &mut dyn Buffers, outputs: &mut Vec<Output>);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_within_its_range() {
+        let whole = BufferRange { buffer: BufferId(3), start: 512, len: 1024 };
+        let part = whole.part(256, 768);
+        assert_eq!((part.buffer, part.start, part.len), (BufferId(3), 768, 768));
+        assert!(std::panic::catch_unwind(|| whole.part(257, 768)).is_err());
+        assert!(std::panic::catch_unwind(|| whole.part(u32::MAX, 2)).is_err());
+    }
+}
