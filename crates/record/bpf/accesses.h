@@ -2,8 +2,8 @@
 /*
  * Single accesses, where they are asked for: requests to devices, pages that enter the page cache,
  * leave it, and are asked for by a read. They are copied out, so there may be too many: then one
- * place in a power of two is followed. Which places these are depends on the place alone, and an
- * event of many pages is kept if one of its pages is followed.
+ * place in a power of two is followed. Which places these are depends on the place alone
+ * (followed_page() of returns.h), and an event of many pages is kept if one of its pages is followed.
  *
  * These programs run before those of block.h at the same event, which forget the request.
  */
@@ -29,7 +29,7 @@ struct {
 	MAP_NUMBER(max_entries, 65536);
 } accesses SECTION(".maps");
 
-/* By class, all bits of the share: a place is followed if it has none of them. */
+/* By class, all bits of the share: of each group of places one is followed. */
 struct {
 	MAP_NUMBER(type, MAP_ARRAY);
 	MAP_NUMBER(max_entries, ACCESS_CLASSES);
@@ -47,11 +47,16 @@ struct {
 	MAP_TYPE(value, struct access_losses);
 } access_losses SECTION(".maps");
 
-/* Whether one of so many places is followed. */
+/* Whether one of so many places is followed: in the first group, in the last, or in one between. */
 INLINE bool is_followed(u32 class, u64 hash, u64 place, u64 length)
 {
-	u32 *mask = map_lookup(&access_masks, &class);
-	return mask && (-(place + hash) & *mask) < length;
+	u32 *share = map_lookup(&access_masks, &class);
+	if (!share)
+		return 0;
+	u64 mask = *share, last = place + length - 1;
+	return followed_page(hash, place, mask) - place < length ||
+		followed_page(hash, last, mask) - place < length ||
+		(last & ~mask) - (place & ~mask) > mask + 1;
 }
 
 INLINE void keep_access(struct access_record *record, u32 class)

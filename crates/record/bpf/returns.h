@@ -3,17 +3,17 @@
  * Pages that left memory and came back, and how far away they were: how many other pages left
  * after them and are still out. With room for that many more they would have stayed.
  *
- * One order for the whole machine, for pages of files and of swap. Every 16th page is followed and
- * stands for 16. Which ones these are depends on the file alone and not on the folio, as what
- * leaves in a large folio comes back in small ones. A file begins with any of its 16 pages, so that
- * small files count as often as they should.
+ * One order for the whole machine, for pages of files and of swap. Of each 16 pages one is followed
+ * and stands for them. Which one depends on the file and the place alone and not on the folio, as
+ * what leaves in a large folio comes back in small ones: see followed_page().
  */
 #ifndef RETURNS_H
 #define RETURNS_H
 
 #include "sums.h"
 
-enum { FOLLOWED_STEP = 16, FOLLOWED_MOST = 32 };
+/* A huge page has 32 groups; what does not begin with a group has part of one more. */
+enum { FOLLOWED_STEP = 16, FOLLOWED_MOST = 33 };
 enum page_kind { PAGES_OF_FILES, PAGES_OF_SWAP, PAGE_KINDS };
 
 /*
@@ -78,11 +78,47 @@ INLINE u64 file_hash(struct inode *inode)
 	return mix(inode->i_ino ^ (u64)inode->i_sb->s_dev << 40);
 }
 
-/* Of the pages from `index` on the first one that is followed, counted from `index`. */
-INLINE u64 first_followed(u64 file, u64 index)
+/*
+ * Of a group of pages, which share all bits of their index above `mask`, the one that is followed.
+ * The hash of the file and of what is above decides four bits of the index, then with these the
+ * next four. So the followed pages of large groups are some of those of small ones, each group has
+ * one, and which one says nothing of that of the next group: what is read in strides is followed as
+ * often as all else.
+ */
+enum { DRAWN_BITS = 4, DRAWN_MOST = 24 };
+INLINE u64 followed_page(u64 file, u64 index, u64 mask)
 {
-	u64 before = (index + file) & (FOLLOWED_STEP - 1);
-	return (FOLLOWED_STEP - before) & (FOLLOWED_STEP - 1);
+	u64 page = index & ~mask;
+#pragma clang loop unroll(full)
+	for (s32 bit = DRAWN_MOST - DRAWN_BITS; bit >= 0; bit -= DRAWN_BITS) {
+		u64 above = page >> (bit + DRAWN_BITS);
+		u64 drawn = mix(file + (above << 5 | bit)) >> (64 - DRAWN_BITS);
+		page |= drawn << bit & mask;
+	}
+	return page;
+}
+
+/* Of the group of pages at this place behind the first one of a range, the one that is followed. */
+INLINE u64 followed_in_range(u64 file, u64 index, u32 at)
+{
+	return followed_page(file, index + at * FOLLOWED_STEP, FOLLOWED_STEP - 1);
+}
+
+/* Whether a range of pages reaches into that many groups, and one more. */
+INLINE bool has_group(u64 index, u64 pages, u32 at)
+{
+	return (index & (FOLLOWED_STEP - 1)) + pages > at * FOLLOWED_STEP;
+}
+
+/*
+ * Not 0 if the page is one of these. Calculated, and unknown to the verifier, which else follows
+ * what each comparison says of the range.
+ */
+INLINE u64 is_in_range(u64 page, u64 index, u64 pages)
+{
+	u64 place = page - index, behind = place - pages;
+	asm volatile("" : "+r"(place), "+r"(behind));
+	return ~place >> 63 & behind >> 63;
 }
 
 INLINE u32 block_of(u64 number) { return number >> BLOCK_SHIFT & (BLOCKS - 1); }
@@ -185,18 +221,18 @@ INLINE u32 distance_class(u64 followed)
 /* Pages of a folio or a request leave memory. */
 INLINE void leave_memory(enum page_kind kind, u64 file, u64 index, u64 bytes)
 {
-	u64 first = first_followed(file, index), pages = bytes >> page_shift;
+	u64 pages = bytes >> page_shift;
 	u32 zero = 0;
 	struct departures *all = map_lookup(&departures, &zero);
 	struct returns *sums = map_lookup(&returns, &zero);
 	if (!all || !sums)
 		return;
 	ADD(sums->left[kind], pages);
-	for (u32 at = 0; at < FOLLOWED_MOST && first + at * FOLLOWED_STEP < pages; at++) {
-		u64 hash = mix(file + index + first + at * FOLLOWED_STEP);
+	for (u32 at = 0; at < FOLLOWED_MOST && has_group(index, pages, at); at++) {
+		u64 place = followed_in_range(file, index, at), hash = mix(file + place);
 		u32 slot = hash & (SLOTS - 1), name = hash >> 32 | 1;
 		struct page_out *page = map_lookup(&pages_out, &slot);
-		if (!page)
+		if (!page || !is_in_range(place, index, pages))
 			continue;
 		/* A slot of swap may be written again without having been read. */
 		take_from(all, page->number, if_equal(page->name, name));
@@ -212,13 +248,12 @@ INLINE void leave_memory(enum page_kind kind, u64 file, u64 index, u64 bytes)
  */
 OWN_FRAME u64 take_in(struct departures *all, u64 file, u64 index, u64 pages)
 {
-	u64 first = first_followed(file, index);
 	u32 had = 0, number = 0;
-	for (u32 at = 0; at < FOLLOWED_MOST && first + at * FOLLOWED_STEP < pages; at++) {
-		u64 hash = mix(file + index + first + at * FOLLOWED_STEP);
+	for (u32 at = 0; at < FOLLOWED_MOST && has_group(index, pages, at); at++) {
+		u64 place = followed_in_range(file, index, at), hash = mix(file + place);
 		u32 slot = hash & (SLOTS - 1), name = hash >> 32 | 1;
 		struct page_out *page = map_lookup(&pages_out, &slot);
-		if (!page)
+		if (!page || !is_in_range(place, index, pages))
 			continue;
 		u32 is_known = if_equal(page->name, name);
 		number = (number & ~is_known) | (page->number & is_known);

@@ -82,13 +82,13 @@ impl PageEvent {
 
     /// The pages of this event that are followed when one page in 2^`shift` is.
     pub fn followed(&self, shift: u8) -> impl Iterator<Item = u64> + use<> {
-        let step = 1_u64 << shift.min(MAX_SHIFT);
+        let shift = shift.min(MAX_SHIFT);
         let hash = place_hash(self.inode ^ u64::from(joined(self.device)) << 40);
-        let first = self.index.wrapping_add(hash).wrapping_neg() & (step - 1);
-        let index = self.index;
-        (first..u64::from(self.pages))
-            .step_by(step as usize)
-            .map(move |page| index.wrapping_add(page))
+        let last = self.index.saturating_add(u64::from(self.pages.max(1)) - 1);
+        let range = self.index..=last;
+        (self.index >> shift..=last >> shift)
+            .map(move |group| followed_place(hash, group << shift, shift))
+            .filter(move |page| range.contains(page))
     }
 }
 
@@ -98,7 +98,7 @@ impl DeviceRequest {
     pub fn is_followed(&self, shift: u8) -> bool {
         let region = self.sector >> REGION_SHIFT;
         let hash = place_hash(u64::from(joined(self.device)));
-        region.wrapping_add(hash) & ((1 << shift.min(MAX_SHIFT)) - 1) == 0
+        followed_place(hash, region, shift.min(MAX_SHIFT)) == region
     }
 }
 
@@ -113,6 +113,23 @@ fn place_hash(number: u64) -> u64 {
     const ODD: u64 = 0xd6e8_feb8_6659_fd93;
     let mixed = (number ^ number >> 32).wrapping_mul(ODD);
     (mixed ^ mixed >> 29).wrapping_mul(ODD)
+}
+
+/// Bits of a place that are drawn at once, and how many can be: `bpf/returns.h` has the same.
+const DRAWN_BITS: u32 = 4;
+const DRAWN_MOST: u32 = 24;
+
+/// Of the 2^`shift` places around `place` the one that is followed: `followed_page` of
+/// `bpf/returns.h`, where it says why.
+fn followed_place(hash: u64, place: u64, shift: u8) -> u64 {
+    let mask = (1_u64 << shift) - 1;
+    let mut followed = place & !mask;
+    for bit in (0..DRAWN_MOST).step_by(DRAWN_BITS as usize).rev() {
+        let above = followed >> (bit + DRAWN_BITS);
+        let drawn = place_hash(hash.wrapping_add(above << 5 | u64::from(bit))) >> (64 - DRAWN_BITS);
+        followed |= drawn << bit & mask;
+    }
+    followed
 }
 
 /// A number for each class of events.
@@ -192,10 +209,45 @@ mod tests {
                     .collect();
                 assert_eq!(single, large);
                 assert_eq!(single.len(), 1024 >> shift);
+                let ranges: Vec<u64> = (0..1020)
+                    .step_by(51)
+                    .flat_map(|index| event(inode, index, 51).followed(shift))
+                    .collect();
+                assert_eq!(single[..ranges.len()], ranges, "also of what is not aligned");
                 let finer: Vec<u64> = event(inode, 0, 1024).followed(shift + 1).collect();
                 assert!(finer.iter().all(|index| single.contains(index)), "shares are nested");
             }
         }
+    }
+
+    #[test]
+    fn of_pages_at_any_stride_the_share_is_followed() {
+        for shift in [4, 6] {
+            for stride in (1..=64).chain([127, 128, 257, 512, 1000, 4096, 262_144]) {
+                let expected = 8 << (10 - shift);
+                let of_file = |inode| {
+                    let is_followed = |place: u64| {
+                        event(inode, place * stride, 1).followed(shift).next().is_some()
+                    };
+                    (0..1024_u64).filter(|place| is_followed(*place)).count()
+                };
+                let seen: usize = (100..108).map(of_file).sum();
+                // Five times what chance gives.
+                let most = 5.0 * (expected as f64).sqrt();
+                assert!(
+                    (seen.abs_diff(expected) as f64) < most,
+                    "stride {stride}, one in 2^{shift}: {seen} of {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn pages_in_pairs_are_followed_as_often_as_single_ones() {
+        // A database's pages of 8 KiB, each second one of them.
+        let pairs = (0..4096).map(|pair| event(7, pair * 4, 2).followed(4).count());
+        let followed: usize = pairs.sum();
+        assert!(followed.abs_diff(512) < 100, "{followed} of 512");
     }
 
     #[test]

@@ -249,6 +249,49 @@ fn a_read_beyond_the_end_of_a_file_asks_for_no_more_than_its_pages() {
 }
 
 #[test]
+fn of_pages_that_are_read_in_strides_the_share_is_kept() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_events").unwrap();
+    if !listed.contains("mm_filemap_get_pages") {
+        return testkit::skip("the kernel's event of reads");
+    }
+    const READS: u64 = 32_768;
+    let directory = TempDir::new();
+    let file = directory.join("a.trec");
+    let recorder = Recorder::start(&file, "--accesses");
+    let mut buffer = vec![0; 2 * PAGE as usize];
+    let mut read_every = |stride: u64, pages: u64| {
+        let set = directory.join(&format!("every-{stride}"));
+        let holes = File::options().read(true).write(true).create_new(true).open(set).unwrap();
+        holes.set_len(READS * stride * PAGE).unwrap();
+        sys::file::advise(&holes, 0, 0, CacheAdvice::Random).unwrap();
+        for read in 0..READS {
+            let piece = &mut buffer[..(pages * PAGE) as usize];
+            holes.read_exact_at(piece, read * stride * PAGE).unwrap();
+        }
+        (holes.metadata().unwrap().ino(), stride, READS * pages)
+    };
+    let read = [(2, 1), (4, 2), (16, 1)].map(|(stride, pages)| read_every(stride, pages));
+    std::thread::sleep(Duration::from_millis(300));
+    recorder.end();
+    let whole = batches(&file);
+    for (inode, stride, expected) in read {
+        let of_batch = |batch: &AccessBatch| -> u64 {
+            let shift = batch.shifts.touched;
+            let is_own =
+                |event: &&PageEvent| event.inode == inode && event.kind == PageEventKind::Touched;
+            let own = batch.pages.iter().filter(is_own);
+            own.map(|event| event.followed(shift).count() as u64).sum::<u64>() << shift
+        };
+        let seen: u64 = whole.iter().map(of_batch).sum();
+        // Chance gives 2 %, pages in pairs 3 % of one in 16.
+        assert!(seen.abs_diff(expected) < expected / 7, "{stride}: {seen} of {expected}");
+    }
+}
+
+#[test]
 fn a_recorder_without_the_rights_says_that_no_accesses_were_kept() {
     if !testkit::is_root() {
         return testkit::skip("root");

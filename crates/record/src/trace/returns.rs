@@ -1,6 +1,6 @@
 //! Pages that left memory and came back: what so much more memory would have kept.
 //!
-//! The programs in the kernel (`bpf/returns.h`) follow every 16th page. When one comes back they
+//! The programs in the kernel (`bpf/returns.h`) follow one page in 16. When one comes back they
 //! count how many pages left after it: all of them, and those that are still out. With room for the
 //! latter it would have stayed, if pages leave in the order of their last use; the former is what
 //! the kernel's own counter of evictions would say. The truth was seen between the two.
