@@ -208,7 +208,7 @@ impl LargeFile {
         }
         // There is nothing to read back: both are the same data.
         self.checksums = None;
-        match file::sync_data(&target) {
+        match seal::make_durable(&target) {
             Ok(()) => {
                 self.written = self.bytes();
                 shared.gauges.written_bytes.add(self.written);
@@ -271,7 +271,7 @@ impl LargeFile {
     pub(super) fn stopped(&mut self, shared: &CopyShared<'_>, target: &File, whole_bytes: u64) {
         if let Some(durable) = &mut self.durable
             && whole_bytes > 0
-            && file::sync_data(target).is_ok()
+            && seal::make_durable(target).is_ok()
         {
             durable.note(&shared.offsets, whole_bytes);
             self.durable_to(shared, whole_bytes);
@@ -339,7 +339,7 @@ impl LargeFile {
             CallEnd::Written if method == CallMethod::Cached => {
                 self.leave_unsealed(shared, &source, &target, &mut buffers.unsealed);
             }
-            CallEnd::Written => match file::sync_data(&target) {
+            CallEnd::Written => match seal::make_durable(&target) {
                 Ok(()) => {
                     self.drop_from_cache(shared, &source, &target, method.engine());
                     self.complete(shared, &source, &target, method.engine());
@@ -498,7 +498,7 @@ impl CallObserver for LargeFile {
     ) -> sys::Result<()> {
         self.whole_bytes = whole_bytes;
         if self.wants_sync(shared, whole_bytes) {
-            file::sync_data(target)?;
+            seal::make_durable(target)?;
             self.durable_to(shared, whole_bytes);
         }
         Ok(())

@@ -1,50 +1,51 @@
 //! A data file of the store while it is written: bytes of many files, one after the other.
 //!
-//! It is written behind in windows, so that no heap of unwritten pages waits for the sync at the
-//! end, and its pages leave the cache. Without a commit the file is removed.
+//! Full blocks are written behind by a thread ([`block_writer`]), the last one at the sync. Without
+//! a commit the file is removed.
 
+mod block_writer;
+
+use super::content::read_whole;
 use super::store::data_name;
+use block_writer::{ALIGNMENT, BLOCK_BYTES, BlockWriter, empty_block};
 use std::fs::File;
-use std::mem;
 use sys::Result;
 use sys::directory::Directory;
 use sys::file::{self, CacheAdvice};
-
-/// Bytes that are written by one call.
-const WRITE_BYTES: usize = 1 << 20;
-/// So much is handed to the device at a time.
-const WINDOW_BYTES: u64 = 8 << 20;
+use sys::memory::AlignedBuffer;
 
 /// The data file of one generation.
 #[derive(Debug)]
 pub(super) struct Pack<'s> {
     directory: &'s Directory,
     number: u64,
-    file: Option<File>,
-    /// What was not yet handed to the kernel.
-    buffer: Vec<u8>,
-    /// Bytes that were.
-    written: u64,
-    /// Where the window begins whose writing was not started.
-    window: u64,
+    /// Made with the first byte.
+    data: Option<PackData>,
+    /// Bytes that were only counted: nothing is made.
+    counted: Option<u64>,
     is_kept: bool,
-    /// Whether bytes are only counted, and nothing is made.
-    is_counting: bool,
+}
+
+/// A data file that exists.
+#[derive(Debug)]
+struct PackData {
+    file: File,
+    writer: BlockWriter,
+    /// Where the block that is filled begins: a multiple of [`ALIGNMENT`].
+    start: u64,
+    block: AlignedBuffer,
+    filled: usize,
 }
 
 impl<'s> Pack<'s> {
     /// A data file that is made with its first byte.
     pub(super) fn new(directory: &'s Directory, number: u64) -> Self {
-        let buffer = Vec::new();
-        let (is_kept, is_counting) = (false, false);
-        Self { directory, number, file: None, buffer, written: 0, window: 0, is_kept, is_counting }
+        Self { directory, number, data: None, counted: None, is_kept: false }
     }
 
     /// Counts what would be appended.
     pub(super) fn counting(directory: &'s Directory) -> Self {
-        let mut pack = Self::new(directory, 0);
-        pack.is_counting = true;
-        pack
+        Self { directory, number: 0, data: None, counted: Some(0), is_kept: false }
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -53,86 +54,174 @@ impl<'s> Pack<'s> {
 
     /// Bytes that were appended.
     pub(super) fn bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        let written = self.data.as_ref().map_or(0, |data| data.start + data.filled as u64);
+        self.counted.unwrap_or(written)
     }
 
-    /// Appends `bytes`; where they begin.
+    /// Appends `bytes`; where they begin. An error may be of what was appended before.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<u64> {
         let offset = self.bytes();
-        if self.is_counting {
-            self.written += bytes.len() as u64;
-            return Ok(offset);
-        }
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= WRITE_BYTES {
-            self.write_out()?;
+        if let Some(counted) = &mut self.counted {
+            *counted += bytes.len() as u64;
+        } else if !bytes.is_empty() {
+            let data = match &mut self.data {
+                Some(data) => data,
+                none => none.insert(PackData::create(self.directory, self.number)?),
+            };
+            data.append(bytes)?;
         }
         Ok(offset)
     }
 
     /// Forgets what was appended from `bytes` on.
-    pub(super) fn cut(&mut self, bytes: u64) {
-        if bytes >= self.written {
-            self.buffer.truncate((bytes - self.written) as usize);
-        } else {
-            self.buffer.clear();
-            self.written = bytes;
-            self.window = self.window.min(bytes);
+    pub(super) fn cut(&mut self, bytes: u64) -> Result<()> {
+        if let Some(counted) = &mut self.counted {
+            *counted = bytes;
+            return Ok(());
         }
+        self.data.as_mut().map_or(Ok(()), |data| data.cut(bytes))
     }
 
     /// Makes all of it durable, but its name.
     pub(super) fn sync(&mut self) -> Result<()> {
-        self.write_out()?;
-        if let Some(file) = &self.file {
-            let cut = file.set_len(self.written);
-            cut.map_err(|source| sys::Error::new("cut", source))?;
-            file.sync_all().map_err(|source| sys::Error::new("sync", source))?;
-            // Only a courtesy: the pages are clean.
-            let _ = file::advise(file, 0, 0, CacheAdvice::DontNeed);
-        }
-        Ok(())
+        self.data.as_mut().map_or(Ok(()), PackData::sync)
     }
 
     /// A manifest names it: it stays.
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
+}
 
-    fn write_out(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
+impl PackData {
+    fn create(directory: &Directory, number: u64) -> Result<Self> {
+        let block = empty_block()?;
+        let file = directory.create_new(&data_name(number), 0o600)?;
+        let of_writer = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
+        let writer = BlockWriter::start(of_writer)?;
+        Ok(Self { file, writer, start: 0, block, filled: 0 })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(BLOCK_BYTES - self.filled));
+            self.block[self.filled..self.filled + now.len()].copy_from_slice(now);
+            self.filled += now.len();
+            rest = later;
+            if self.filled == BLOCK_BYTES {
+                self.hand_over()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        self.writer.write(&mut self.block, self.filled, self.start)?;
+        self.start += self.filled as u64;
+        self.filled = 0;
+        Ok(())
+    }
+
+    fn cut(&mut self, bytes: u64) -> Result<()> {
+        if let Some(kept) = bytes.checked_sub(self.start) {
+            self.filled = self.filled.min(kept as usize);
             return Ok(());
         }
-        let file = match &mut self.file {
-            Some(file) => file,
-            none => none.insert(self.directory.create_new(&data_name(self.number), 0o600)?),
-        };
-        let mut buffer = mem::take(&mut self.buffer);
-        let mut rest = buffer.as_slice();
-        while !rest.is_empty() {
-            let written = file::write_at(file, rest, self.written)?;
-            self.written += written as u64;
-            rest = &rest[written..];
+        self.writer.finish()?;
+        self.start = bytes - bytes % ALIGNMENT;
+        self.filled = (bytes - self.start) as usize;
+        // A direct read needs a whole unit.
+        let head = &mut self.block[..ALIGNMENT as usize];
+        if !read_whole(&self.file, head, self.start)? {
+            let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+            return Err(sys::Error::new("read", short));
         }
-        buffer.clear();
-        self.buffer = buffer;
-        if self.written - self.window >= WINDOW_BYTES {
-            // The window before is written by now, or waited for: at most two are under way.
-            let before = self.window.saturating_sub(WINDOW_BYTES);
-            file::sync_range_start(file, self.window, self.written - self.window)?;
-            file::sync_range_wait(file, before, self.window - before)?;
-            let _ = file::advise(file, before, self.window - before, CacheAdvice::DontNeed);
-            self.window = self.written;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let end = self.start + self.filled as u64;
+        if self.filled > 0 {
+            self.hand_over()?;
         }
+        self.writer.finish()?;
+        self.file.set_len(end).map_err(|source| sys::Error::new("cut", source))?;
+        self.file.sync_all().map_err(|source| sys::Error::new("sync", source))?;
+        // Only a courtesy: the pages are clean.
+        let _ = file::advise(&self.file, 0, 0, CacheAdvice::DontNeed);
         Ok(())
     }
 }
 
 impl Drop for Pack<'_> {
     fn drop(&mut self) {
-        if self.file.is_some() && !self.is_kept {
+        if self.data.take().is_some() && !self.is_kept {
             // The next save removes it if this cannot.
             let _ = self.directory.remove(&data_name(self.number));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use testkit::TempDir;
+
+    /// Appends, forgets and appends again, by numbers from a seed; what must be in the file then.
+    fn filled(pack: &mut Pack<'_>, mut seed: u64) -> Vec<u8> {
+        let mut expected: Vec<u8> = Vec::new();
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+            (seed >> 33) % below
+        };
+        for turn in 0..60 {
+            let bytes = if next(3) == 0 { next(700 << 10) } else { next(5000) };
+            let part: Vec<u8> = (0..bytes).map(|at| (at * 7 + turn) as u8).collect();
+            assert_eq!(pack.append(&part).unwrap(), expected.len() as u64);
+            expected.extend(part);
+            if next(5) == 0 {
+                // Within the block that is filled, or far before it.
+                let back = if next(2) == 0 { next(3000) } else { next(4 << 20) };
+                let end = expected.len().saturating_sub(back as usize);
+                pack.cut(end as u64).unwrap();
+                expected.truncate(end);
+            }
+            assert_eq!(pack.bytes(), expected.len() as u64);
+        }
+        expected
+    }
+
+    #[test]
+    fn what_was_appended_and_not_cut_is_in_the_file() {
+        let on_disk = TempDir::new();
+        for place in [on_disk.path(), Path::new("/dev/shm")] {
+            for seed in 0..8 {
+                let within = TempDir::in_dir(place);
+                let directory = Directory::open(within.path()).unwrap();
+                let mut pack = Pack::new(&directory, 1);
+                let expected = filled(&mut pack, seed);
+                pack.sync().unwrap();
+                let file = within.path().join(data_name(1));
+                assert!(std::fs::read(&file).unwrap() == expected, "{} {seed}", place.display());
+                pack.keep();
+                drop(pack);
+                assert!(file.exists());
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_commit_nothing_stays_and_what_is_counted_is_not_made() {
+        let within = TempDir::new();
+        let directory = Directory::open(within.path()).unwrap();
+        let mut pack = Pack::new(&directory, 1);
+        filled(&mut pack, 3);
+        drop(pack);
+        let mut counting = Pack::counting(&directory);
+        filled(&mut counting, 3);
+        drop(counting);
+        assert_eq!(directory.names().unwrap().len(), 0);
     }
 }

@@ -292,12 +292,13 @@ fn save_walked(
     save.report.is_complete = walked?;
     if save.report.is_complete {
         save.finish(number, base, identity, pack)?;
-        // Without a new generation no older one has become superfluous, but by a smaller `keep`.
-        if save.report.is_new || store.generations()?.len() > request.keep {
-            store.retain(request.keep)?;
-        }
     }
-    Ok(save.report)
+    let report = save.into_report();
+    // Without a new generation no older one has become superfluous, but by a smaller `keep`.
+    if report.is_complete && (report.is_new || store.generations()?.len() > request.keep) {
+        store.retain(request.keep)?;
+    }
+    Ok(report)
 }
 
 /// Compares a directory with the newest generation of its store, and writes nothing. What the next
@@ -730,6 +731,12 @@ impl<'s> Save<'s> {
         pack.keep();
         (self.report.generation, self.report.is_new) = (number, true);
         Ok(())
+    }
+
+    /// What was saved. The catalog is given up before other manifests are read: it is most of the
+    /// memory that a save takes.
+    fn into_report(self) -> SaveReport {
+        self.report
     }
 
     fn fail(&mut self, path: &[u8], reason: String) {

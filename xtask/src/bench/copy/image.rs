@@ -18,6 +18,8 @@ pub(in crate::bench) struct MountedImage {
     pub(in crate::bench) point: String,
     /// The device's number, while its writes are limited.
     limited: Option<String>,
+    /// Whether the file is read and written past the machine's page cache.
+    is_direct: bool,
 }
 
 impl MountedImage {
@@ -31,10 +33,35 @@ impl MountedImage {
         bytes: u64,
         inodes: u64,
     ) -> Result<Self, Error> {
+        Self::made(directory, name, bytes, inodes, false)
+    }
+
+    /// As [`MountedImage::new`], past the machine's page cache: its rates are those of the disk
+    /// below, and no thread of the kernel copies what is written.
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::bench) fn direct(
+        directory: &str,
+        name: &str,
+        bytes: u64,
+        inodes: u64,
+    ) -> Result<Self, Error> {
+        Self::made(directory, name, bytes, inodes, true)
+    }
+
+    fn made(
+        directory: &str,
+        name: &str,
+        bytes: u64,
+        inodes: u64,
+        is_direct: bool,
+    ) -> Result<Self, Error> {
         let image = Self {
             file: format!("{directory}/{name}.image"),
             point: format!("{directory}/{name}"),
             limited: None,
+            is_direct,
         };
         let Self { file, point, .. } = &image;
         shell(&format!(
@@ -67,13 +94,20 @@ impl MountedImage {
 
     fn mount(&self) -> Result<(), Error> {
         let Self { file, point, .. } = self;
-        shell(&format!("mount -o loop '{file}' '{point}'"))
+        if !self.is_direct {
+            return shell(&format!("mount -o loop '{file}' '{point}'"));
+        }
+        // The device goes when it is unmounted.
+        shell(&format!(
+            "device=$(losetup --find --show --direct-io=on '{file}') && \
+             {{ mount \"$device\" '{point}'; mounted=$?; losetup -d \"$device\"; exit $mounted; }}"
+        ))
     }
 }
 
 impl Drop for MountedImage {
     fn drop(&mut self) {
-        let Self { file, point, limited } = self;
+        let Self { file, point, limited, is_direct: _ } = self;
         // What stays is removed with the directory of the bench.
         if let Some(number) = limited {
             let _ = shell(&format!("echo '{number} 0' > {WRITE_LIMITS}"));

@@ -200,7 +200,7 @@ fn directory_of(path: &str) -> String {
 
 /// Seconds that processors of this machine were busy since it started.
 fn busy_seconds() -> Result<f64, Error> {
-    number("awk '/^cpu /{print ($2+$3+$4+$7+$8)/100}' /proc/stat")
+    number("awk '/^cpu /{printf \"%.2f\", ($2+$3+$4+$7+$8)/100}' /proc/stat")
 }
 
 /// Bytes of a file, or of all files below a directory, that are in the page cache.

@@ -71,7 +71,7 @@ struct Scene {
 impl Scene {
     fn new(session: &mut Session) -> Result<Self, Error> {
         let memory = Tmpfs::mount(MEMORY_BYTES).map_err(Error::Failed)?;
-        let disk = MountedImage::new(session.directory.name(), "disk", DISK_BYTES, INODES)?;
+        let disk = MountedImage::direct(session.directory.name(), "disk", DISK_BYTES, INODES)?;
         let rsync = Peer::find_if_any(&session.request, "rsync", Version::Option("--version"))?;
         for peer in [Some(&session.terrace), rsync.as_ref()].into_iter().flatten() {
             session.record.program(peer.clone());

@@ -116,8 +116,10 @@ impl<'m> EntrySaver<'m> {
             let pieces = match pieces {
                 Ok(pieces) => pieces,
                 Err(ContentError::Read(error)) => {
-                    pack.cut(start);
-                    return failed(path, error);
+                    return match pack.cut(start) {
+                        Ok(()) => failed(path, error),
+                        Err(error) => Saved::StoreFailed(error),
+                    };
                 }
                 Err(ContentError::Store(error)) => return Saved::StoreFailed(error),
             };
@@ -132,7 +134,11 @@ impl<'m> EntrySaver<'m> {
                     entry.pieces = pieces;
                     return Saved::Entry(entry);
                 }
-                _ => pack.cut(start),
+                _ => {
+                    if let Err(error) = pack.cut(start) {
+                        return Saved::StoreFailed(error);
+                    }
+                }
             }
         }
         Saved::Failed(path, "it changed each time while it was read".to_owned())
