@@ -11,6 +11,7 @@ use std::num::NonZeroU32;
 mod arc;
 mod fifo;
 pub(crate) mod ghosts;
+mod log_s3_fifo;
 mod lru;
 mod s3_fifo;
 mod sieve;
@@ -19,6 +20,7 @@ mod w_tiny_lfu;
 
 pub use arc::Arc;
 pub use fifo::Fifo;
+pub use log_s3_fifo::{LogQueue, LogS3Fifo};
 pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
 pub use sieve::Sieve;
