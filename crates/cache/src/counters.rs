@@ -1,0 +1,49 @@
+//! What a cache has done since it was attached. The engine counts, and only its driver reads and
+//! shows: a figure is never used for a decision.
+
+/// Counters; each only grows. Frames and requests of prefetches are counted apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reads.
+    pub reads: u64,
+    /// Bytes of reads.
+    pub read_bytes: u64,
+    /// Writes and discards.
+    pub writes: u64,
+    /// Bytes of writes.
+    pub write_bytes: u64,
+    /// Reads that the cache answered alone.
+    pub hits: u64,
+    /// Bytes of these reads.
+    pub hit_bytes: u64,
+    /// Reads of long sequential runs, which the disk answered.
+    pub bailed_out: u64,
+    /// Frames that were cached because they were read.
+    pub filled: u64,
+    /// Frames that were cached ahead.
+    pub prefetched: u64,
+    /// Frames that were not cached because they were requested for the first time.
+    pub refused_first: u64,
+    /// Frames that were not cached because the budget of the day is used up.
+    pub refused_budget: u64,
+    /// Frames that were not cached because no segment was free.
+    pub refused_full: u64,
+    /// Frames that were not cached because they were written meanwhile.
+    pub raced: u64,
+    /// Frames that were dropped because they were written.
+    pub invalidated: u64,
+    /// Frames that were evicted.
+    pub evicted: u64,
+    /// Frames that were moved when their segment was reclaimed.
+    pub moved: u64,
+    /// Bytes written to the medium.
+    pub medium_bytes: u64,
+    /// Reads and writes of the medium that failed or took too long.
+    pub medium_errors: u64,
+    /// Frames that were not those that were written.
+    pub medium_wrong: u64,
+    /// Records written to the journal.
+    pub records: u64,
+    /// Lists of fresh frames written to the journal.
+    pub bases: u64,
+}

@@ -1,0 +1,93 @@
+//! Detaching: what is open is written, everything is flushed, and a last list proves what is fresh.
+//!
+//! Each step begins when nothing is under way. A step that fails leaves the journal as after a
+//! crash, which drops no more than that does.
+
+use model::engine::{Device, Event, IoResult, Operation};
+use policy::eviction::LogQueue;
+
+use crate::attach::{Cache, Io, Pending, Phase, report};
+
+/// What is done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DetachStep {
+    /// The open segments are written.
+    Close,
+    /// The medium is flushed.
+    FlushMedium,
+    /// The backing device is flushed.
+    FlushBacking,
+    /// That is under way.
+    Flushing,
+    /// The last list is written.
+    List,
+    /// That is under way.
+    Listing,
+}
+
+impl Cache {
+    pub(crate) fn begin_detach(&mut self, io: &mut Io<'_>) {
+        match self.phase {
+            Phase::Running => self.phase = Phase::Detaching(DetachStep::Close),
+            Phase::Starting | Phase::Recovering(_) => self.end_detach(false, io),
+            Phase::Detaching(_) | Phase::Detached => {}
+        }
+    }
+
+    /// Does the next step if nothing is under way.
+    pub(crate) fn drive_detach(&mut self, io: &mut Io<'_>) {
+        loop {
+            let Phase::Detaching(step) = self.phase else { return };
+            let is_idle = self.operations.is_empty() && self.waiting.is_empty();
+            if !is_idle || !self.journal.is_idle() {
+                return;
+            }
+            if self.journal.is_failed() {
+                return self.end_detach(false, io);
+            }
+            let next = match step {
+                DetachStep::Close => {
+                    self.reclaim = None;
+                    self.close(LogQueue::Small, io);
+                    self.close(LogQueue::Main, io);
+                    DetachStep::FlushMedium
+                }
+                DetachStep::FlushMedium => {
+                    if self.is_on() {
+                        self.operate(Device::Cache, Operation::Flush, Pending::MediumFlush, io);
+                    }
+                    DetachStep::FlushBacking
+                }
+                DetachStep::FlushBacking => {
+                    self.flush_backing(None, io);
+                    DetachStep::Flushing
+                }
+                DetachStep::Flushing | DetachStep::Listing => return,
+                DetachStep::List => {
+                    self.journal.wants_base = true;
+                    self.journal.is_last = true;
+                    DetachStep::Listing
+                }
+            };
+            self.phase = Phase::Detaching(next);
+            if next == DetachStep::Listing {
+                return;
+            }
+        }
+    }
+
+    /// A flush of the backing device that no request asked for has ended.
+    pub(crate) fn own_flush_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        if self.phase == Phase::Detaching(DetachStep::Flushing) {
+            match result {
+                Ok(()) => self.phase = Phase::Detaching(DetachStep::List),
+                Err(_) => self.end_detach(false, io),
+            }
+        }
+    }
+
+    pub(crate) fn end_detach(&mut self, is_proved: bool, io: &mut Io<'_>) {
+        self.phase = Phase::Detached;
+        report(Event::Detached { is_proved }, io);
+    }
+}

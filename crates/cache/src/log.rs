@@ -1,0 +1,248 @@
+//! The log: frames are appended to a segment in memory, and whole segments are written.
+//!
+//! Two segments are open, one of each queue of S3-FIFO. The last free segment is kept for what
+//! moves when another one is reclaimed, so that fills can never block that.
+
+use model::engine::{BufferId, BufferRange, Device, IoResult, Operation};
+use policy::eviction::LogQueue;
+
+use crate::attach::{Cache, Io, Pending, Phase, first, queue_index};
+use crate::format::{self, BLOCK_BYTES, Entry, GRANULE_BYTES, SummaryHead};
+use crate::frames::{NONE, Place, SlotList};
+use crate::seal::{FrameLabel, TAG_BYTES, seal_frame};
+
+/// Free segments that fills leave alone.
+const RESERVED: usize = 1;
+
+/// What a segment is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    /// Nothing.
+    Free,
+    /// It is being filled.
+    Open,
+    /// It is being written.
+    Writing,
+    /// It is on the medium.
+    Full,
+}
+
+/// A segment as it is known in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) state: SegmentState,
+    pub(crate) sequence: u64,
+    /// The place of its key among the ciphers.
+    pub(crate) cipher: u8,
+    pub(crate) queue: LogQueue,
+    /// Frames that were put into it.
+    pub(crate) count: u16,
+    /// Its frames.
+    pub(crate) list: SlotList,
+    /// Reads of it that are under way.
+    pub(crate) readers: u32,
+    /// Where it is until it is on the medium.
+    pub(crate) buffer: Option<BufferId>,
+}
+
+impl Segment {
+    pub(crate) const FREE: Self = Self {
+        state: SegmentState::Free,
+        sequence: 0,
+        cipher: 0,
+        queue: LogQueue::Small,
+        count: 0,
+        list: SlotList::EMPTY,
+        readers: 0,
+        buffer: None,
+    };
+}
+
+/// A segment that is being filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenSegment {
+    pub(crate) segment: u16,
+    buffer: BufferId,
+    /// Its bytes so far, with the room of the summary.
+    used: u32,
+}
+
+impl Cache {
+    /// Caches the frame in `plain`; whether it is cached now.
+    pub(crate) fn cache_frame(
+        &mut self,
+        key: u32,
+        len: u32,
+        is_known: bool,
+        io: &mut Io<'_>,
+    ) -> bool {
+        if self.phase != Phase::Running || !self.is_on() || !self.journal.is_attached {
+            return false;
+        }
+        if self.frames.find(key).is_some() {
+            return false;
+        }
+        let room = self.packed.len() - TAG_BYTES;
+        let plain = &self.plain[..len as usize];
+        let compressed = self.codec.compress(plain, &mut self.packed[..room]);
+        let payload = compressed.unwrap_or(len as usize);
+        if compressed.is_none() {
+            self.packed[..payload].copy_from_slice(plain);
+        }
+        if self.budget < payload as u64 {
+            self.counters.refused_budget += 1;
+            return false;
+        }
+        let queue = match self.policy.enter(u64::from(key)) {
+            LogQueue::Small if is_known => LogQueue::Main,
+            queue => queue,
+        };
+        let is_cached = self.append(queue, key, payload, compressed.is_some(), 0, io);
+        self.counters.refused_full += u64::from(!is_cached);
+        is_cached
+    }
+
+    /// Seals the payload in `packed` into the open segment of a queue. A frame of that key that is
+    /// cached elsewhere is dropped there.
+    pub(crate) fn append(
+        &mut self,
+        queue: LogQueue,
+        key: u32,
+        payload: usize,
+        is_compressed: bool,
+        hits: u8,
+        io: &mut Io<'_>,
+    ) -> bool {
+        let stored = (payload + TAG_BYTES) as u32;
+        let room = stored.next_multiple_of(GRANULE_BYTES);
+        let is_move = hits > 0 || queue == LogQueue::Main;
+        let Some(open) = self.open_for(queue, room, is_move, io) else { return false };
+        let number = usize::from(open.segment);
+        let Segment { sequence, count: ordinal, .. } = self.segments[number];
+        let label =
+            FrameLabel { key, len: self.geometry.frame_len(key), is_compressed, sequence, ordinal };
+        seal_frame(&self.ciphers[0].1, label, &mut self.packed[..stored as usize]);
+        let range = BufferRange { buffer: open.buffer, start: open.used, len: stored };
+        io.buffers.bytes_mut(range).copy_from_slice(&self.packed[..stored as usize]);
+        self.frames.drop_key(key);
+        let place = Place {
+            segment: open.segment,
+            granule: (open.used / GRANULE_BYTES) as u16,
+            stored: stored as u16,
+            ordinal,
+            is_compressed,
+        };
+        let Some(slot) = self.frames.insert(key, place, &mut self.segments[number].list) else {
+            return false;
+        };
+        self.frames.set_hits(slot, hits);
+        self.segments[number].count += 1;
+        if let Some(open) = &mut self.open[queue_index(queue)] {
+            open.used += room;
+        }
+        true
+    }
+
+    /// The open segment of a queue with room for so many bytes, made if need be.
+    fn open_for(
+        &mut self,
+        queue: LogQueue,
+        room: u32,
+        is_move: bool,
+        io: &mut Io<'_>,
+    ) -> Option<OpenSegment> {
+        let at = queue_index(queue);
+        if let Some(open) = self.open[at] {
+            let count = u32::from(self.segments[usize::from(open.segment)].count);
+            let has_room = open.used + room <= self.geometry.segment_bytes
+                && count < self.geometry.entries_max();
+            if has_room && self.frames.free_slots() > 0 {
+                return Some(open);
+            }
+            self.close(queue, io);
+        }
+        let reserved = if is_move && self.reclaim.is_some() { 0 } else { RESERVED };
+        if self.free.len() <= reserved || self.frames.free_slots() == 0 {
+            return None;
+        }
+        let buffer = self.segment_buffers.pop()?;
+        let segment = self.free.pop_front()?;
+        self.segments[usize::from(segment)] = Segment {
+            state: SegmentState::Open,
+            sequence: self.next_sequence,
+            queue,
+            buffer: Some(buffer),
+            ..Segment::FREE
+        };
+        self.next_sequence += 1;
+        let open = OpenSegment { segment, buffer, used: self.geometry.summary_bytes() };
+        self.open[at] = Some(open);
+        self.open[at]
+    }
+
+    /// Writes the open segment of a queue to the medium.
+    pub(crate) fn close(&mut self, queue: LogQueue, io: &mut Io<'_>) {
+        let Some(open) = self.open[queue_index(queue)].take() else { return };
+        let number = usize::from(open.segment);
+        if !self.is_on() {
+            self.lose_segment(open.segment, open.buffer);
+            return;
+        }
+        let segment = self.segments[number];
+        let head = SummaryHead {
+            sequence: segment.sequence,
+            salt: self.ciphers[0].0,
+            count: segment.count,
+            is_main: queue == LogQueue::Main,
+        };
+        let frames = &self.frames;
+        let mut slot = segment.list.first;
+        let entries = std::iter::from_fn(|| {
+            let at = (slot != NONE).then_some(slot)?;
+            slot = frames.next(at);
+            let Place { stored, is_compressed, .. } = frames.place(at);
+            // What was dropped meanwhile keeps its place, without its name.
+            Some(Entry { key: frames.key(at).unwrap_or(NONE), stored, is_compressed })
+        });
+        let summary = first(open.buffer, self.geometry.summary_bytes());
+        let bytes = io.buffers.bytes_mut(summary);
+        format::write_summary(bytes, u32::from(open.segment), head, entries, &self.ciphers[0].1);
+        let used = open.used.next_multiple_of(BLOCK_BYTES).min(self.geometry.segment_bytes);
+        let rest = BufferRange { buffer: open.buffer, start: open.used, len: used - open.used };
+        io.buffers.bytes_mut(rest).fill(0);
+        self.segments[number].state = SegmentState::Writing;
+        self.counters.medium_bytes += u64::from(used);
+        self.budget = self.budget.saturating_sub(u64::from(used));
+        let offset = self.geometry.segment_start(u32::from(open.segment));
+        let pending = Pending::SegmentWrite { segment: open.segment, buffer: open.buffer };
+        let operation = Operation::Write { offset, data: first(open.buffer, used) };
+        self.operate(Device::Cache, operation, pending, io);
+    }
+
+    pub(crate) fn segment_write_ended(
+        &mut self,
+        segment: u16,
+        buffer: BufferId,
+        result: IoResult,
+        io: &mut Io<'_>,
+    ) {
+        if result.is_err() {
+            self.lose_segment(segment, buffer);
+            return self.medium_failed(io);
+        }
+        let known = &mut self.segments[usize::from(segment)];
+        known.state = SegmentState::Full;
+        known.buffer = None;
+        self.queues[queue_index(known.queue)].push_back(segment);
+        self.segment_buffers.push(buffer);
+        self.operate(Device::Cache, Operation::Flush, Pending::MediumFlush, io);
+    }
+
+    /// Drops what is in a segment that never got to the medium.
+    fn lose_segment(&mut self, segment: u16, buffer: BufferId) {
+        self.frames.free_list(&mut self.segments[usize::from(segment)].list);
+        self.segments[usize::from(segment)] = Segment::FREE;
+        self.free.push_back(segment);
+        self.segment_buffers.push(buffer);
+    }
+}

@@ -1,0 +1,435 @@
+//! Reads: from the medium if every frame is cached, else from the disk, which may fill.
+//!
+//! A partial hit is a miss: a disk reads the whole in one go. A miss whose frames are worth it
+//! reads them whole into a buffer of our own. What was read is cached only if no write to its
+//! region was under way when the read was sent, or began since.
+
+use model::engine::{BufferId, BufferRange, Device, IoResult, Operation, Output, RequestId};
+use policy::admission::Admission;
+
+use crate::attach::{Cache, Io, Pending, Phase};
+use crate::format::{BLOCK_BYTES, GRANULE_BYTES};
+use crate::seal::{self, FrameLabel, TAG_BYTES};
+
+/// The most frames of a read that is cached or served from the cache: 128 KiB, as much as the
+/// kernel reads ahead. A larger read is sequential.
+pub(crate) const FILL_FRAMES_MAX: usize = 8;
+
+/// What a read fills the cache with.
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    first: u32,
+    count: u32,
+    /// One bit a frame: whether it is to be cached.
+    admitted: u32,
+    /// The generations of the frames' regions when the read was sent.
+    generations: [Option<u32>; FILL_FRAMES_MAX],
+    /// Where the frames are read to, if the buffer of the request does not hold them whole.
+    buffer: Option<BufferId>,
+}
+
+/// A read or a prefetch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReadState {
+    id: RequestId,
+    offset: u64,
+    /// `None` for a prefetch.
+    data: Option<BufferRange>,
+    /// Frames that are being read from the medium.
+    pending: u32,
+    /// The medium did not give all frames: the disk is read.
+    is_failed: bool,
+    /// The disk is being read.
+    is_on_disk: bool,
+    is_answered: bool,
+    sent_ns: u64,
+    fill: Option<Fill>,
+}
+
+impl Cache {
+    pub(crate) fn read(&mut self, id: RequestId, offset: u64, data: BufferRange, io: &mut Io<'_>) {
+        self.counters.reads += 1;
+        self.counters.read_bytes += u64::from(data.len);
+        let read = ReadState {
+            id,
+            offset,
+            data: Some(data),
+            pending: 0,
+            is_failed: false,
+            is_on_disk: false,
+            is_answered: false,
+            sent_ns: self.now_ns,
+            fill: None,
+        };
+        let at = self.reads.insert(read);
+        if data.len == 0 {
+            return self.answer(at, Ok(()), io);
+        }
+        let keys = self.keys_of(offset, u64::from(data.len));
+        for key in keys.clone() {
+            self.runs.request(u64::from(key));
+        }
+        if self.runs.run_blocks() > self.limits.run_frames_max {
+            self.counters.bailed_out += 1;
+            return self.read_disk(at, io);
+        }
+        let count = keys.end() - keys.start() + 1;
+        let is_hit = self.is_on()
+            && count as usize <= FILL_FRAMES_MAX
+            && keys.clone().all(|key| self.frames.find(key).is_some());
+        if is_hit {
+            return self.read_medium(at, keys, io);
+        }
+        if count as usize <= FILL_FRAMES_MAX {
+            self.plan_fill(at, keys, false);
+        }
+        self.read_disk(at, io);
+    }
+
+    pub(crate) fn prefetch(&mut self, id: RequestId, offset: u64, len: u64, io: &mut Io<'_>) {
+        let read = ReadState {
+            id,
+            offset,
+            data: None,
+            pending: 0,
+            is_failed: false,
+            is_on_disk: false,
+            is_answered: false,
+            sent_ns: self.now_ns,
+            fill: None,
+        };
+        let at = self.reads.insert(read);
+        if len > 0 {
+            let keys = self.keys_of(offset, len);
+            let last = *keys.end().min(&(keys.start() + FILL_FRAMES_MAX as u32 - 1));
+            self.plan_fill(at, *keys.start()..=last, true);
+        }
+        match self.reads.get(at).and_then(|read| read.fill) {
+            Some(_) => self.read_disk(at, io),
+            None => self.answer(at, Ok(()), io),
+        }
+    }
+
+    fn keys_of(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<u32> {
+        let frame = u64::from(self.geometry.frame_bytes);
+        (offset / frame) as u32..=((offset + len - 1) / frame) as u32
+    }
+
+    /// Lets the next miss of a frame count as its second.
+    pub(crate) fn remember(&mut self, key: u32) {
+        if self.second.admits(u64::from(key)) {
+            // It was remembered already, and a question forgets.
+            let _ = self.second.admits(u64::from(key));
+        }
+    }
+
+    /// Decides which frames of a read are to be cached.
+    fn plan_fill(&mut self, at: usize, keys: std::ops::RangeInclusive<u32>, is_prefetch: bool) {
+        let (first, last) = (*keys.start(), *keys.end());
+        if self.phase != Phase::Running || !self.is_on() {
+            return;
+        }
+        let mut admitted = 0;
+        for key in keys {
+            if self.frames.find(key).is_some() {
+                continue;
+            }
+            if is_prefetch || self.second.admits(u64::from(key)) {
+                admitted |= 1 << (key - first);
+            } else {
+                self.counters.refused_first += 1;
+            }
+        }
+        let Some(read) = self.reads.get(at).copied().filter(|_| admitted != 0) else { return };
+        let mut generations = [None; FILL_FRAMES_MAX];
+        for (key, generation) in (first..=last).zip(&mut generations) {
+            let region = self.geometry.region(key);
+            *generation = if self.rules.drop_raced_fills {
+                self.regions.stable_generation(region)
+            } else {
+                Some(0)
+            };
+        }
+        let start = u64::from(first) * u64::from(self.geometry.frame_bytes);
+        let end = u64::from(last) * u64::from(self.geometry.frame_bytes)
+            + u64::from(self.geometry.frame_len(last));
+        let is_whole = read
+            .data
+            .is_some_and(|data| read.offset == start && read.offset + u64::from(data.len) == end);
+        let buffer = if is_whole { None } else { self.io_buffers.pop() };
+        if !is_whole && buffer.is_none() {
+            return;
+        }
+        if let Some(read) = self.reads.get_mut(at) {
+            let count = last - first + 1;
+            read.fill = Some(Fill { first, count, admitted, generations, buffer });
+        }
+    }
+
+    /// The part of the volume that a fill reads.
+    fn fill_range(&self, fill: &Fill) -> (u64, u32) {
+        let frame = self.geometry.frame_bytes;
+        let last = fill.first + fill.count - 1;
+        let len = (fill.count - 1) * frame + self.geometry.frame_len(last);
+        (u64::from(fill.first) * u64::from(frame), len)
+    }
+
+    /// Reads the disk: the frames of the fill, or what was asked.
+    fn read_disk(&mut self, at: usize, io: &mut Io<'_>) {
+        let Some(read) = self.reads.get(at).copied() else { return };
+        let own = read.fill.and_then(|fill| fill.buffer.map(|buffer| (fill, buffer)));
+        let operation = match (own, read.data) {
+            (Some((fill, buffer)), _) => {
+                let (offset, len) = self.fill_range(&fill);
+                Operation::Read { offset, data: BufferRange::first(buffer, len) }
+            }
+            (None, Some(data)) => Operation::Read { offset: read.offset, data },
+            (None, None) => return self.answer(at, Ok(()), io),
+        };
+        if let Some(read) = self.reads.get_mut(at) {
+            read.is_on_disk = true;
+        }
+        self.operate(Device::Backing, operation, Pending::BackingRead { read: at }, io);
+    }
+
+    pub(crate) fn backing_read_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
+        let Some(read) = self.reads.get_mut(at) else { return };
+        read.is_on_disk = false;
+        let fill = read.fill.take();
+        let read = *read;
+        let Some(fill) = fill else { return self.answer(at, result, io) };
+        let (start, len) = self.fill_range(&fill);
+        let source = match (fill.buffer, read.data) {
+            (Some(buffer), _) => Some(BufferRange::first(buffer, len)),
+            (None, data) => data,
+        };
+        if let (Ok(()), Some(source)) = (result, source) {
+            self.scratch[..len as usize].copy_from_slice(io.buffers.bytes(source));
+            if let Some(data) = read.data.filter(|_| fill.buffer.is_some()) {
+                let from = (read.offset - start) as usize;
+                let wanted = &self.scratch[from..from + data.len as usize];
+                io.buffers.bytes_mut(data).copy_from_slice(wanted);
+            }
+            self.fill(&fill, read.data.is_none(), io);
+        }
+        self.io_buffers.extend(fill.buffer);
+        if result.is_err() && fill.buffer.is_some() && read.data.is_some() {
+            // The error may be in what was not asked for.
+            return self.read_disk(at, io);
+        }
+        let result = if read.data.is_none() { Ok(()) } else { result };
+        self.answer(at, result, io);
+    }
+
+    /// Caches what is in `scratch`.
+    fn fill(&mut self, fill: &Fill, is_prefetch: bool, io: &mut Io<'_>) {
+        for number in (0..fill.count).filter(|number| fill.admitted >> number & 1 == 1) {
+            let key = fill.first + number;
+            let region = self.geometry.region(key);
+            let sent = fill.generations[number as usize];
+            let is_raced = sent.is_none() || self.regions.stable_generation(region) != sent;
+            if is_raced && self.rules.drop_raced_fills {
+                self.counters.raced += 1;
+                continue;
+            }
+            let len = self.geometry.frame_len(key);
+            let from = (number * self.geometry.frame_bytes) as usize;
+            self.plain[..len as usize].copy_from_slice(&self.scratch[from..from + len as usize]);
+            if self.cache_frame(key, len, false, io) {
+                self.counters.filled += u64::from(!is_prefetch);
+                self.counters.prefetched += u64::from(is_prefetch);
+            }
+        }
+    }
+
+    /// Completes a read once; forgets it when nothing is under way any more.
+    fn answer(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
+        let Some(read) = self.reads.get_mut(at) else { return };
+        if !read.is_answered {
+            read.is_answered = true;
+            io.outputs.push(Output::Complete { id: read.id, result });
+        }
+        if read.pending == 0 && !read.is_on_disk {
+            self.reads.remove(at);
+        }
+    }
+
+    /// Reads all frames from the medium, or from the segments that are still in memory.
+    fn read_medium(&mut self, at: usize, keys: std::ops::RangeInclusive<u32>, io: &mut Io<'_>) {
+        for key in keys {
+            let Some(slot) = self.frames.find(key) else {
+                return self.miss_after_all(at, io);
+            };
+            self.frames.set_hits(slot, self.frames.hits(slot) + 1);
+            let place = self.frames.place(slot);
+            let segment = &self.segments[usize::from(place.segment)];
+            let sequence = segment.sequence;
+            let within = u32::from(place.granule) * GRANULE_BYTES;
+            if let Some(memory) = segment.buffer {
+                let range =
+                    BufferRange { buffer: memory, start: within, len: u32::from(place.stored) };
+                if !self.serve_frame(at, slot, key, range, io) {
+                    return self.miss_after_all(at, io);
+                }
+                continue;
+            }
+            let Some(buffer) = self.io_buffers.pop() else {
+                return self.miss_after_all(at, io);
+            };
+            let (from, len) = blocks(within, u32::from(place.stored));
+            let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
+            let data = BufferRange::first(buffer, len);
+            let pending = Pending::HitRead { read: at, slot, key, sequence, buffer };
+            self.segments[usize::from(place.segment)].readers += 1;
+            if let Some(read) = self.reads.get_mut(at) {
+                read.pending += 1;
+            }
+            self.operate(Device::Cache, Operation::Read { offset, data }, pending, io);
+        }
+        self.answer_if_whole(at, io);
+    }
+
+    fn answer_if_whole(&mut self, at: usize, io: &mut Io<'_>) {
+        let Some(read) = self.reads.get(at).copied() else { return };
+        if read.pending > 0 {
+            return;
+        }
+        if !read.is_failed && !read.is_answered {
+            self.counters.hits += 1;
+            self.counters.hit_bytes += read.data.map_or(0, |data| u64::from(data.len));
+        }
+        if !read.is_failed || read.is_answered {
+            self.answer(at, Ok(()), io);
+        }
+    }
+
+    /// The disk is read instead, once.
+    fn miss_after_all(&mut self, at: usize, io: &mut Io<'_>) {
+        let Some(read) = self.reads.get_mut(at) else { return };
+        if !std::mem::replace(&mut read.is_failed, true) {
+            self.read_disk(at, io);
+        }
+    }
+
+    pub(crate) fn hit_read_ended(&mut self, pending: Pending, result: IoResult, io: &mut Io<'_>) {
+        let Pending::HitRead { read: at, slot, key, sequence, buffer, .. } = pending else {
+            return;
+        };
+        let place = self.frames.place(slot);
+        let segment = usize::from(place.segment);
+        self.segments[segment].readers = self.segments[segment].readers.saturating_sub(1);
+        let mut is_failed = true;
+        if let Some(read) = self.reads.get_mut(at) {
+            read.pending -= 1;
+            is_failed = read.is_failed;
+        }
+        if result.is_err() {
+            self.medium_failed(io);
+            self.miss_after_all(at, io);
+        } else if !is_failed {
+            let is_same = self.segments[segment].sequence == sequence;
+            let within = u32::from(place.granule) * GRANULE_BYTES;
+            let (from, _) = blocks(within, u32::from(place.stored));
+            let range = BufferRange { buffer, start: within - from, len: u32::from(place.stored) };
+            if !is_same || !self.serve_frame(at, slot, key, range, io) {
+                self.miss_after_all(at, io);
+            }
+        }
+        self.io_buffers.push(buffer);
+        self.answer_if_whole(at, io);
+    }
+
+    /// Opens a frame and copies what the read wants of it; false if it is not that frame.
+    fn serve_frame(
+        &mut self,
+        at: usize,
+        slot: u32,
+        key: u32,
+        sealed: BufferRange,
+        io: &mut Io<'_>,
+    ) -> bool {
+        let Some(read) = self.reads.get(at).copied() else { return false };
+        let Some(data) = read.data else { return false };
+        let len = self.geometry.frame_len(key);
+        self.packed[..sealed.len as usize].copy_from_slice(io.buffers.bytes(sealed));
+        if !self.open_packed(slot, key, sealed.len as usize) {
+            self.counters.medium_wrong += 1;
+            if self.frames.find(key) == Some(slot) {
+                self.frames.drop_key(key);
+                self.remember(key);
+            }
+            self.medium_failed(io);
+            return false;
+        }
+        let start = u64::from(key) * u64::from(self.geometry.frame_bytes);
+        let from = read.offset.max(start);
+        let upto = (read.offset + u64::from(data.len)).min(start + u64::from(len));
+        let wanted = &self.plain[(from - start) as usize..(upto - start) as usize];
+        let part = data.part((from - read.offset) as u32, (upto - from) as u32);
+        io.buffers.bytes_mut(part).copy_from_slice(wanted);
+        true
+    }
+
+    /// Opens what is in `packed` and restores it to `plain`.
+    fn open_packed(&mut self, slot: u32, key: u32, stored: usize) -> bool {
+        let place = self.frames.place(slot);
+        let segment = &self.segments[usize::from(place.segment)];
+        let len = self.geometry.frame_len(key);
+        let label = FrameLabel {
+            key,
+            len,
+            is_compressed: place.is_compressed,
+            sequence: segment.sequence,
+            ordinal: place.ordinal,
+        };
+        let cipher = &self.ciphers[usize::from(segment.cipher)].1;
+        let Some(packed) = seal::open_frame(cipher, label, &mut self.packed[..stored]) else {
+            return false;
+        };
+        let plain = &mut self.plain[..len as usize];
+        if place.is_compressed {
+            return self.codec.restore(packed, plain);
+        }
+        let is_whole = packed.len() == plain.len();
+        if is_whole {
+            plain.copy_from_slice(packed);
+        }
+        is_whole
+    }
+
+    /// Opens what is in `packed`, without restoring; the bytes without the tag.
+    pub(crate) fn unseal_packed(&mut self, slot: u32, key: u32, stored: usize) -> Option<usize> {
+        let place = self.frames.place(slot);
+        let segment = &self.segments[usize::from(place.segment)];
+        let label = FrameLabel {
+            key,
+            len: self.geometry.frame_len(key),
+            is_compressed: place.is_compressed,
+            sequence: segment.sequence,
+            ordinal: place.ordinal,
+        };
+        let cipher = &self.ciphers[usize::from(segment.cipher)].1;
+        seal::open_frame(cipher, label, &mut self.packed[..stored])?;
+        Some(stored - TAG_BYTES)
+    }
+
+    /// Reads that wait for the medium for too long go to the disk.
+    pub(crate) fn time_out_reads(&mut self, io: &mut Io<'_>) {
+        for at in 0..self.reads.numbers_end() {
+            let is_late = self.reads.get(at).is_some_and(|read| {
+                let waited = self.now_ns.saturating_sub(read.sent_ns);
+                read.pending > 0 && !read.is_failed && waited > self.limits.medium_timeout_ns
+            });
+            if is_late {
+                self.medium_failed(io);
+                self.miss_after_all(at, io);
+            }
+        }
+    }
+}
+
+/// The blocks of a segment that hold some bytes of it: their first byte, and how many.
+pub(crate) fn blocks(start: u32, len: u32) -> (u32, u32) {
+    let from = start / BLOCK_BYTES * BLOCK_BYTES;
+    (from, (start + len).next_multiple_of(BLOCK_BYTES) - from)
+}

@@ -1,0 +1,181 @@
+//! What is known of each region of the volume: whether it is marked, and whether a frame that is
+//! read now may be kept.
+//!
+//! A region is marked in the journal before it is written for the first time, and unmarked only
+//! when the writes are durable on the backing device and the journal lists which frames are fresh.
+//! So after a crash all frames of a region without a mark are fresh.
+
+/// What the journal says of a region, and what is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// Not marked: a write must wait.
+    Clear,
+    /// To be marked by the next record.
+    Wanted,
+    /// In the record that is being written.
+    Writing,
+    /// Marked, durably.
+    Durable,
+}
+
+/// All regions; 11 bytes each.
+#[derive(Clone, Debug)]
+pub(crate) struct Regions {
+    marks: Box<[Mark]>,
+    /// Grows with each write that begins or ends.
+    generations: Box<[u32]>,
+    /// Writes under way.
+    writes: Box<[u16]>,
+    /// The flushes of the backing device that had begun when the last write ended.
+    flushes: Box<[u32]>,
+    /// Flushes of the backing device that were begun.
+    begun: u32,
+    /// All writes that ended before this many flushes had begun are durable.
+    flushed: u32,
+    /// Regions whose mark is `Wanted`.
+    wanted: Vec<u32>,
+    /// Regions whose mark is `Writing`.
+    writing: Vec<u32>,
+}
+
+impl Regions {
+    pub(crate) fn new(count: usize) -> Self {
+        Self {
+            marks: vec![Mark::Clear; count].into_boxed_slice(),
+            generations: vec![0; count].into_boxed_slice(),
+            writes: vec![0; count].into_boxed_slice(),
+            flushes: vec![0; count].into_boxed_slice(),
+            begun: 1,
+            flushed: 0,
+            wanted: Vec::with_capacity(count),
+            writing: Vec::with_capacity(count),
+        }
+    }
+
+    pub(crate) fn mark(&self, region: usize) -> Mark {
+        self.marks[region]
+    }
+
+    /// A mark that the journal already has.
+    pub(crate) fn set_durable(&mut self, region: usize) {
+        self.marks[region] = Mark::Durable;
+    }
+
+    /// Asks for a mark; whether it is durable already.
+    pub(crate) fn want(&mut self, region: usize) -> bool {
+        if self.marks[region] == Mark::Clear {
+            self.marks[region] = Mark::Wanted;
+            self.wanted.push(region as u32);
+        }
+        self.marks[region] == Mark::Durable
+    }
+
+    /// Regions that ask for a mark.
+    pub(crate) fn wanted(&self) -> &[u32] {
+        &self.wanted
+    }
+
+    /// All that are wanted are being written now.
+    pub(crate) fn begin_marking(&mut self) {
+        std::mem::swap(&mut self.wanted, &mut self.writing);
+        for &region in &self.writing {
+            self.marks[region as usize] = Mark::Writing;
+        }
+    }
+
+    /// What was being written is durable.
+    pub(crate) fn end_marking(&mut self) {
+        for region in self.writing.drain(..) {
+            self.marks[region as usize] = Mark::Durable;
+        }
+    }
+
+    /// A write to the region was requested.
+    pub(crate) fn begin_write(&mut self, region: usize) {
+        self.generations[region] = self.generations[region].wrapping_add(1);
+        self.writes[region] = self.writes[region].saturating_add(1);
+    }
+
+    /// A write to the region ended, however.
+    pub(crate) fn end_write(&mut self, region: usize) {
+        self.generations[region] = self.generations[region].wrapping_add(1);
+        self.writes[region] = self.writes[region].saturating_sub(1);
+        self.flushes[region] = self.begun;
+    }
+
+    /// What a fill compares: `None` while a write is under way, else what changes with each.
+    pub(crate) fn stable_generation(&self, region: usize) -> Option<u32> {
+        (self.writes[region] == 0).then(|| self.generations[region])
+    }
+
+    /// The generation, and how many writes are under way.
+    pub(crate) fn generation(&self, region: usize) -> (u32, u16) {
+        (self.generations[region], self.writes[region])
+    }
+
+    /// A flush of the backing device begins; what [`Regions::end_flush`] takes.
+    pub(crate) fn begin_flush(&mut self) -> u32 {
+        self.begun += 1;
+        self.begun
+    }
+
+    /// The flush succeeded.
+    pub(crate) fn end_flush(&mut self, flush: u32) {
+        self.flushed = self.flushed.max(flush);
+    }
+
+    /// Whether the mark can go: no write is under way, and all are durable on the backing device.
+    pub(crate) fn is_settled(&self, region: usize) -> bool {
+        self.marks[region] == Mark::Durable
+            && self.writes[region] == 0
+            && self.flushes[region] < self.flushed
+    }
+
+    /// As [`Regions::is_settled`], for a cache that forgets to wait for a flush.
+    pub(crate) fn is_idle(&self, region: usize) -> bool {
+        self.marks[region] == Mark::Durable && self.writes[region] == 0
+    }
+
+    /// The mark is removed from the next list of fresh frames.
+    pub(crate) fn clear(&mut self, region: usize) {
+        self.marks[region] = Mark::Clear;
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.marks.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_settles_with_a_flush_that_began_after_its_last_write() {
+        let mut regions = Regions::new(2);
+        assert!(!regions.want(1) && !regions.want(1));
+        assert_eq!(regions.wanted(), [1]);
+        regions.begin_write(1);
+        regions.begin_marking();
+        regions.end_marking();
+        assert!(regions.want(1) && regions.wanted().is_empty());
+        let early = regions.begin_flush();
+        regions.end_write(1);
+        regions.end_flush(early);
+        assert!(!regions.is_settled(1), "the flush began before the write ended");
+        let late = regions.begin_flush();
+        assert!(!regions.is_settled(1));
+        regions.end_flush(late);
+        assert!(regions.is_settled(1) && !regions.is_settled(0));
+    }
+
+    #[test]
+    fn a_generation_is_stable_only_without_a_write() {
+        let mut regions = Regions::new(1);
+        let before = regions.stable_generation(0);
+        regions.begin_write(0);
+        assert_eq!(regions.stable_generation(0), None);
+        regions.end_write(0);
+        assert_ne!(regions.stable_generation(0), before);
+    }
+}

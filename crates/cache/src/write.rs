@@ -1,0 +1,210 @@
+//! Writes and discards: frames are dropped first, the region is marked, then the disk is written.
+//!
+//! A frame that was cached and is written as a whole is cached again from the data of the write,
+//! once the disk has it and if nothing else wrote the region meanwhile.
+
+use model::engine::{BufferRange, Device, ErrorNumber, IoResult, Operation, Output, RequestId};
+
+use crate::attach::{Cache, Io, Pending};
+use crate::health::Power;
+
+/// Frames of a write that may be cached again.
+const REFILLS_MAX: u32 = 32;
+
+/// A write or discard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteState {
+    id: RequestId,
+    offset: u64,
+    len: u64,
+    /// `None` for a discard.
+    data: Option<BufferRange>,
+    /// Digests up to this number must be durable first.
+    witness: u64,
+    touches_witness: bool,
+    /// Of the first frames, those that were cached and are written as a whole.
+    refills: u32,
+    /// The generation of its region when it was requested. Only a write within one region is
+    /// cached again.
+    generation: u32,
+}
+
+impl Cache {
+    pub(crate) fn write(
+        &mut self,
+        id: RequestId,
+        offset: u64,
+        len: u64,
+        data: Option<BufferRange>,
+        io: &mut Io<'_>,
+    ) {
+        self.counters.writes += 1;
+        self.counters.write_bytes += len;
+        let mut write = WriteState {
+            id,
+            offset,
+            len,
+            data,
+            witness: 0,
+            touches_witness: false,
+            refills: 0,
+            generation: 0,
+        };
+        if len > 0 {
+            for region in self.regions_of(offset, len) {
+                self.regions.begin_write(region);
+            }
+            if self.rules.drop_while_away || self.is_on() {
+                write.refills = self.drop_frames(offset, len);
+            }
+            let regions = self.regions_of(offset, len);
+            let (generation, writes) = self.regions.generation(*regions.start());
+            write.generation = generation;
+            if writes > 1 || regions.start() != regions.end() {
+                write.refills = 0;
+            }
+            self.record_witness(&mut write, io);
+        }
+        let at = self.writes.insert(write);
+        if !self.send_if_marked(at, io) {
+            self.waiting.push(at);
+            // Without a journal the write waits for the medium to be overwritten.
+            self.fail_if_unprovable(io);
+        }
+    }
+
+    fn regions_of(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<usize> {
+        let region = |at: u64| (at / self.geometry.region_bytes) as usize;
+        region(offset)..=region(offset + len - 1)
+    }
+
+    /// Drops what is cached of a range; of the first frames, which were and are whole in it.
+    fn drop_frames(&mut self, offset: u64, len: u64) -> u32 {
+        let frame = u64::from(self.geometry.frame_bytes);
+        let (first, last) = ((offset / frame) as u32, ((offset + len - 1) / frame) as u32);
+        let mut refills = 0;
+        if last - first >= self.limits.frames_max {
+            self.frames.drop_range(first..=last);
+            return 0;
+        }
+        for key in first..=last {
+            if !self.frames.drop_key(key) {
+                continue;
+            }
+            self.counters.invalidated += 1;
+            let start = u64::from(key) * frame;
+            let is_whole =
+                start >= offset && start + u64::from(self.geometry.frame_len(key)) <= offset + len;
+            if is_whole && key - first < REFILLS_MAX {
+                refills |= 1 << (key - first);
+            }
+            // It was worth a frame: the next miss need not be the second one.
+            self.remember(key);
+        }
+        refills
+    }
+
+    fn record_witness(&mut self, write: &mut WriteState, io: &mut Io<'_>) {
+        let data = write.data.map(|data| io.buffers.bytes(data));
+        for which in 0..self.witnesses.len() {
+            if self.witnesses[which].write(write.offset, write.len, data) {
+                let digest = self.witnesses[which].digest();
+                write.witness = self.journal.want_witness(which, digest);
+                write.touches_witness = true;
+            }
+        }
+        self.journal.witness_writes += u32::from(write.touches_witness);
+    }
+
+    /// Sends a write if its regions are marked durably; whether it was sent.
+    fn send_if_marked(&mut self, at: usize, io: &mut Io<'_>) -> bool {
+        let Some(write) = self.writes.get(at).copied() else { return true };
+        let mut is_marked = self.journal.witness_durable >= write.witness;
+        if write.len > 0 {
+            for region in self.regions_of(write.offset, write.len) {
+                is_marked &= self.regions.want(region);
+            }
+        }
+        if !is_marked && self.rules.mark_before_write && !self.is_unprovable() {
+            return false;
+        }
+        let operation = match write.data {
+            Some(data) => Operation::Write { offset: write.offset, data },
+            None => Operation::Discard { offset: write.offset, len: write.len },
+        };
+        self.operate(Device::Backing, operation, Pending::BackingWrite { write: at }, io);
+        true
+    }
+
+    /// Whether nothing on the medium will ever be used again, so that marks are not needed.
+    fn is_unprovable(&self) -> bool {
+        self.health.power == Power::Poisoned && self.health.is_overwritten
+    }
+
+    /// Sends those waiting writes whose regions are marked now.
+    pub(crate) fn send_waiting(&mut self, io: &mut Io<'_>) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.retain(|at| !self.send_if_marked(*at, io));
+        self.waiting = waiting;
+    }
+
+    /// The medium was overwritten because the journal failed, or that failed as well. Then nothing
+    /// could prevent that an old frame is served one day, and the writes fail.
+    pub(crate) fn poison_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        self.health.is_overwritten = result.is_ok();
+        self.health.is_unprovable = result.is_err();
+        if result.is_ok() {
+            self.send_waiting(io);
+        }
+        self.fail_if_unprovable(io);
+    }
+
+    fn fail_if_unprovable(&mut self, io: &mut Io<'_>) {
+        if !self.health.is_unprovable {
+            return;
+        }
+        while let Some(at) = self.waiting.pop() {
+            self.write_ended(at, Err(ErrorNumber::EIO), io);
+        }
+    }
+
+    pub(crate) fn backing_write_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
+        if result.is_ok() {
+            self.refill(at, io);
+        }
+        self.write_ended(at, result, io);
+    }
+
+    /// Completes a write.
+    fn write_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
+        let Some(write) = self.writes.remove(at) else { return };
+        if write.len > 0 {
+            for region in self.regions_of(write.offset, write.len) {
+                self.regions.end_write(region);
+            }
+        }
+        self.journal.witness_writes -= u32::from(write.touches_witness);
+        io.outputs.push(Output::Complete { id: write.id, result });
+    }
+
+    /// Caches again what was cached before and was written as a whole.
+    fn refill(&mut self, at: usize, io: &mut Io<'_>) {
+        let Some(write) = self.writes.get(at).copied() else { return };
+        let Some(data) = write.data.filter(|_| write.refills != 0) else { return };
+        let frame = u64::from(self.geometry.frame_bytes);
+        let first = (write.offset / frame) as u32;
+        for bit in (0..REFILLS_MAX).filter(|bit| write.refills >> bit & 1 == 1) {
+            let key = first + bit;
+            let len = self.geometry.frame_len(key);
+            // It must be the only write to its region since it was requested.
+            let region = self.geometry.region(key);
+            if self.regions.generation(region) != (write.generation, 1) {
+                self.counters.raced += 1;
+                continue;
+            }
+            let start = (u64::from(key) * frame - write.offset) as u32;
+            self.plain[..len as usize].copy_from_slice(io.buffers.bytes(data.part(start, len)));
+            self.cache_frame(key, len, true, io);
+        }
+    }
+}

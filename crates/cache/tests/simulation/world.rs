@@ -1,0 +1,558 @@
+//! A cache with simulated devices, and a model that knows what each byte may be.
+//!
+//! Operations are done and reported in an order that the seed draws, so that reads, writes and
+//! flushes overlap as they do in life. Each sector that is written gets a version of its own; a
+//! read is right if each sector has a version that the volume had at some time between request and
+//! completion. After a crash the volume is what its disk holds, and nothing else.
+
+use std::collections::BTreeMap;
+
+use cache::{Cache, Cold, Counters, Geometry, Limits, Rules, Setup, Witness};
+use model::engine::{
+    BufferId, BufferRange, Buffers, Device, Engine, Event, Input, IoResult, Operation, OperationId,
+    Output, Request, RequestId,
+};
+use testkit::{Random, SimulatedBuffers, SimulatedDevice};
+
+const SECTOR: u64 = 512;
+pub const FRAME: u32 = 4096;
+const SEGMENT: u32 = 32 << 10;
+const SEGMENTS: u32 = 10;
+pub const VOLUME: u64 = 384 << 10;
+const REQUESTS_MAX: usize = 10;
+/// The largest request: more than a fill takes.
+const REQUEST_SECTORS_MAX: u64 = 80;
+const SECOND_NS: u64 = 1_000_000_000;
+/// The superblock of the simulated volume.
+const WITNESS_SECTORS: u64 = 2;
+
+/// An operation that an engine gave out.
+struct Running {
+    id: OperationId,
+    device: Device,
+    operation: Operation,
+    /// How it ended, once it was done.
+    result: Option<IoResult>,
+}
+
+/// A request that was not answered yet.
+struct Asked {
+    request: Request,
+    buffer: Option<BufferId>,
+    first: u64,
+    sectors: u64,
+    /// For a read: the versions that each sector may have.
+    allowed: Vec<Vec<u64>>,
+    /// For a read: versions from this one on were written since. For a write: its version.
+    version: u64,
+}
+
+pub struct World {
+    pub random: Random,
+    pub rules: Rules,
+    pub engine: Option<Cache>,
+    pub backing: SimulatedDevice,
+    pub medium: SimulatedDevice,
+    pub journal: SimulatedDevice,
+    buffers: SimulatedBuffers,
+    running: Vec<Running>,
+    asked: BTreeMap<u64, Asked>,
+    /// The versions that each sector may have now.
+    allowed: Vec<Vec<u64>>,
+    next_version: u64,
+    next_request: u64,
+    attaches: u64,
+    pub now_ns: u64,
+    /// The medium answers nothing.
+    pub is_slow: bool,
+    /// Clients do not flush.
+    pub never_flushes: bool,
+    /// The power is cut at this write or flush of any device.
+    pub cut_at: Option<u64>,
+    pub done: u64,
+    pub is_cut: bool,
+    is_detached: Option<bool>,
+    pub has_backing_errors: bool,
+    pub total: Counters,
+    pub warm_frames: u64,
+    pub colds: Vec<Cold>,
+}
+
+pub fn geometry() -> Geometry {
+    Geometry {
+        volume_bytes: VOLUME,
+        frame_bytes: FRAME,
+        segment_bytes: SEGMENT,
+        segments: SEGMENTS,
+        region_bytes: 16 << 10,
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        budget_bytes_per_day: 1 << 40,
+        run_frames_max: 24,
+        base_interval_ns: 2 * SECOND_NS,
+        frames_max: 60,
+        io_buffers: 6,
+        ..Limits::fit(&geometry())
+    }
+}
+
+/// What a sector holds in a version; zeros in the first one.
+fn content(sector: u64, version: u64) -> [u8; 512] {
+    let mut bytes = [version as u8; 512];
+    if version == 0 {
+        return bytes;
+    }
+    if version.is_multiple_of(3) {
+        Random(version << 20 | sector).fill(&mut bytes);
+    }
+    bytes[..8].copy_from_slice(&version.to_le_bytes());
+    bytes[8..16].copy_from_slice(&sector.to_le_bytes());
+    bytes
+}
+
+/// The version of a sector; `None` if it is not what any version holds.
+fn version(sector: u64, bytes: &[u8]) -> Option<u64> {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[..8]);
+    let version = u64::from_le_bytes(number);
+    (content(sector, version) == bytes).then_some(version)
+}
+
+impl World {
+    pub fn new(seed: u64, rules: Rules) -> Self {
+        let mut buffers = SimulatedBuffers::default();
+        for (bytes, count) in Cache::buffers(&geometry(), &limits()) {
+            buffers.add(bytes, count);
+        }
+        buffers.add((REQUEST_SECTORS_MAX * SECTOR) as u32, REQUESTS_MAX as u32);
+        let sectors = (VOLUME / SECTOR) as usize;
+        Self {
+            random: Random(seed),
+            rules,
+            engine: None,
+            backing: SimulatedDevice::new(VOLUME as usize, false),
+            medium: SimulatedDevice::new(((SEGMENTS + 1) * SEGMENT) as usize, true),
+            journal: SimulatedDevice::new(cache::journal_bytes(&geometry()) as usize, false),
+            buffers,
+            running: Vec::new(),
+            asked: BTreeMap::new(),
+            allowed: vec![vec![0]; sectors],
+            next_version: 1,
+            next_request: 1,
+            attaches: 0,
+            now_ns: 0,
+            is_slow: false,
+            never_flushes: false,
+            cut_at: None,
+            done: 0,
+            is_cut: false,
+            is_detached: None,
+            has_backing_errors: false,
+            total: Counters::default(),
+            warm_frames: 0,
+            colds: Vec::new(),
+        }
+    }
+
+    pub fn attach(&mut self) {
+        self.attaches += 1;
+        let superblock = self.backing.contents()[..(WITNESS_SECTORS * SECTOR) as usize].to_vec();
+        let mut salt = [0; 32];
+        let mut new_cache_id = [0; 16];
+        self.random.fill(&mut salt);
+        self.random.fill(&mut new_cache_id);
+        let setup = Setup {
+            geometry: geometry(),
+            volume_id: [7; 16],
+            key: [9; 32],
+            salt,
+            new_cache_id,
+            witnesses: vec![Witness { offset: 0, bytes: superblock }],
+            limits: limits(),
+        };
+        self.buffers.reset();
+        let journal = self.journal.contents();
+        let engine = Cache::with_rules(&setup, &journal, &mut self.buffers, self.rules)
+            .expect("sizes that fit");
+        if let Some(cold) = engine.start().cold() {
+            self.colds.push(cold);
+            self.journal.replace(vec![0; journal.len()]);
+        }
+        self.is_detached = None;
+        self.engine = Some(engine);
+        self.input(Input::Tick { now_ns: self.now_ns });
+    }
+
+    /// Gives an input to the engine and takes what it wants done.
+    fn input(&mut self, input: Input) -> Vec<(RequestId, IoResult)> {
+        let mut outputs = Vec::new();
+        let Some(engine) = &mut self.engine else { return Vec::new() };
+        engine.handle(input, &mut self.buffers, &mut outputs);
+        let mut ended = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Operate { id, device, operation } => {
+                    if let Some(range) = data_of(operation) {
+                        self.buffers.begin(range);
+                    }
+                    self.running.push(Running { id, device, operation, result: None });
+                }
+                Output::Complete { id, result } => ended.push((id, result)),
+                Output::Event(Event::Detached { is_proved }) => self.is_detached = Some(is_proved),
+                Output::Event(Event::Recovered { frames, .. }) => self.warm_frames += frames,
+                Output::Event(_) => {}
+            }
+        }
+        ended
+    }
+
+    fn send(&mut self, input: Input) -> Result<(), String> {
+        for (id, result) in self.input(input) {
+            self.ended(id, result)?;
+        }
+        Ok(())
+    }
+
+    pub fn ask_read(&mut self, first: u64, sectors: u64) -> Result<(), String> {
+        let Some(buffer) = self.buffers.take((REQUEST_SECTORS_MAX * SECTOR) as u32) else {
+            return Ok(());
+        };
+        let data = BufferRange::first(buffer, (sectors * SECTOR) as u32);
+        let allowed = self.allowed[first as usize..(first + sectors) as usize].to_vec();
+        let request = Request::Read { offset: first * SECTOR, data };
+        let version = self.next_version;
+        self.ask(Asked { request, buffer: Some(buffer), first, sectors, allowed, version })
+    }
+
+    fn is_written(&self, first: u64, sectors: u64) -> bool {
+        self.asked.values().any(|asked| {
+            let writes = matches!(asked.request, Request::Write { .. } | Request::Discard { .. });
+            writes && asked.first < first + sectors && first < asked.first + asked.sectors
+        })
+    }
+
+    pub fn ask_write(&mut self, first: u64, sectors: u64) -> Result<(), String> {
+        if self.is_written(first, sectors) {
+            return Ok(());
+        }
+        let Some(buffer) = self.buffers.take((REQUEST_SECTORS_MAX * SECTOR) as u32) else {
+            return Ok(());
+        };
+        let version = self.next_version;
+        self.next_version += 1;
+        let data = BufferRange::first(buffer, (sectors * SECTOR) as u32);
+        for sector in first..first + sectors {
+            let at = ((sector - first) * SECTOR) as usize;
+            self.buffers.bytes_mut(data)[at..at + SECTOR as usize]
+                .copy_from_slice(&content(sector, version));
+            self.allowed[sector as usize].push(version);
+        }
+        let request = Request::Write { offset: first * SECTOR, data };
+        let allowed = Vec::new();
+        self.ask(Asked { request, buffer: Some(buffer), first, sectors, allowed, version })
+    }
+
+    fn ask_discard(&mut self, first: u64, sectors: u64) -> Result<(), String> {
+        if self.is_written(first, sectors) {
+            return Ok(());
+        }
+        for sector in first..first + sectors {
+            self.allowed[sector as usize].push(0);
+            for asked in self.asked.values_mut().filter(|asked| !asked.allowed.is_empty()) {
+                if (asked.first..asked.first + asked.sectors).contains(&sector) {
+                    asked.allowed[(sector - asked.first) as usize].push(0);
+                }
+            }
+        }
+        let request = Request::Discard { offset: first * SECTOR, len: sectors * SECTOR };
+        let allowed = Vec::new();
+        self.ask(Asked { request, buffer: None, first, sectors, allowed, version: 0 })
+    }
+
+    fn ask_other(&mut self, request: Request) -> Result<(), String> {
+        let allowed = Vec::new();
+        self.ask(Asked { request, buffer: None, first: 0, sectors: 0, allowed, version: 0 })
+    }
+
+    fn ask(&mut self, asked: Asked) -> Result<(), String> {
+        let id = self.next_request;
+        self.next_request += 1;
+        let request = asked.request;
+        self.asked.insert(id, asked);
+        self.send(Input::Request { id: RequestId(id), request })
+    }
+
+    /// Checks an answer.
+    fn ended(&mut self, id: RequestId, result: IoResult) -> Result<(), String> {
+        let asked = self.asked.remove(&id.0).ok_or("a request was answered twice")?;
+        if let Some(buffer) = asked.buffer {
+            self.buffers.give_back(buffer);
+        }
+        if result.is_err() {
+            return if self.has_backing_errors {
+                Ok(())
+            } else {
+                Err(format!("{:?} failed: {result:?}", asked.request))
+            };
+        }
+        let sectors = asked.first..asked.first + asked.sectors;
+        match asked.request {
+            Request::Read { data, .. } => {
+                let bytes = self.buffers.bytes(data);
+                for (sector, held) in sectors.zip(bytes.chunks_exact(SECTOR as usize)) {
+                    let allowed = &asked.allowed[(sector - asked.first) as usize];
+                    let found = version(sector, held);
+                    let is_right = found.is_some_and(|found| {
+                        allowed.contains(&found)
+                            || found >= asked.version && found < self.next_version
+                    });
+                    if !is_right {
+                        return Err(format!(
+                            "sector {sector} is version {found:?}, not {allowed:?}"
+                        ));
+                    }
+                }
+            }
+            Request::Write { .. } | Request::Discard { .. } => {
+                for sector in sectors {
+                    self.allowed[sector as usize] = vec![asked.version];
+                }
+            }
+            Request::Flush | Request::Prefetch { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Does a running operation.
+    fn perform(&mut self, at: usize) {
+        let Running { device, operation, .. } = self.running[at];
+        let medium = match device {
+            Device::Backing => &mut self.backing,
+            Device::Cache => &mut self.medium,
+            Device::Journal => &mut self.journal,
+        };
+        let result = match operation {
+            Operation::Read { offset, data } => {
+                medium.read(offset, self.buffers.device_bytes(data))
+            }
+            Operation::Write { offset, data } => {
+                medium.write(offset, self.buffers.device_bytes(data))
+            }
+            Operation::Discard { offset, len } => medium.write(offset, &vec![0; len as usize]),
+            Operation::Flush => medium.flush(),
+        };
+        if !matches!(operation, Operation::Read { .. }) {
+            self.done += 1;
+            self.is_cut |= self.cut_at == Some(self.done);
+        }
+        self.running[at].result = Some(result);
+    }
+
+    fn report(&mut self, at: usize, result: IoResult) -> Result<(), String> {
+        let Running { id, operation, .. } = self.running.swap_remove(at);
+        if let Some(range) = data_of(operation) {
+            self.buffers.end(range);
+        }
+        self.send(Input::Completion { id, result })
+    }
+
+    /// Does or reports one operation, by draw.
+    fn progress(&mut self) -> Result<bool, String> {
+        let can = |running: &Running, is_slow: bool| !is_slow || running.device != Device::Cache;
+        let able: Vec<usize> =
+            (0..self.running.len()).filter(|at| can(&self.running[*at], self.is_slow)).collect();
+        if able.is_empty() {
+            return Ok(false);
+        }
+        let at = able[self.random.below(able.len() as u64) as usize];
+        match self.running[at].result {
+            None => self.perform(at),
+            Some(result) => self.report(at, result)?,
+        }
+        Ok(true)
+    }
+
+    pub fn tick(&mut self, ns: u64) -> Result<(), String> {
+        self.now_ns += ns;
+        self.send(Input::Tick { now_ns: self.now_ns })
+    }
+
+    /// Sends a request that the seed draws; most go to a third of the volume.
+    fn ask_any(&mut self) -> Result<(), String> {
+        let all = VOLUME / SECTOR;
+        let span = if self.random.below(4) > 0 { all / 3 } else { all };
+        let sectors = match self.random.below(8) {
+            0 => 1 + self.random.below(REQUEST_SECTORS_MAX),
+            1..=3 => 8,
+            _ => 1 + self.random.below(12),
+        };
+        let mut first = self.random.below(span);
+        if self.random.below(3) == 0 {
+            first = first / 8 * 8;
+        }
+        let sectors = sectors.min(all - first);
+        match self.random.below(100) {
+            0..=59 => self.ask_read(first, sectors),
+            60..=82 => self.ask_write(first, sectors),
+            83..=84 => self.ask_discard(first, sectors),
+            85..=92 => self.ask_other(Request::Flush),
+            _ => {
+                self.ask_other(Request::Prefetch { offset: first * SECTOR, len: sectors * SECTOR })
+            }
+        }
+    }
+
+    /// One step that the seed draws.
+    pub fn step(&mut self) -> Result<(), String> {
+        match self.random.below(100) {
+            0..=29 if self.asked.len() < REQUESTS_MAX => self.ask_any(),
+            30..=32 => {
+                let ns = self.random.below(4 * SECOND_NS);
+                self.tick(ns)
+            }
+            _ => self.progress().map(drop),
+        }
+    }
+
+    /// Steps, until the power is cut.
+    pub fn steps(&mut self, count: u64) -> Result<(), String> {
+        for _ in 0..count {
+            if self.is_cut {
+                break;
+            }
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on without new requests until nothing is under way.
+    pub fn drain(&mut self) -> Result<(), String> {
+        let mut waited = 0;
+        while !self.is_cut {
+            if self.progress()? {
+                continue;
+            }
+            if self.asked.is_empty() && (self.running.is_empty() || self.is_slow) {
+                return Ok(());
+            }
+            waited += 1;
+            if waited > 40 {
+                return Err(format!("{} requests hang", self.asked.len()));
+            }
+            self.tick(3 * SECOND_NS)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the whole volume, in an order that is no run.
+    pub fn verify(&mut self) -> Result<(), String> {
+        self.drain()?;
+        let frame = u64::from(FRAME) / SECTOR;
+        let mut frames: Vec<u64> = (0..VOLUME / u64::from(FRAME)).collect();
+        self.random.shuffle(&mut frames);
+        for first in frames {
+            if self.is_cut {
+                break;
+            }
+            self.ask_read(first * frame, frame)?;
+            if self.asked.len() >= REQUESTS_MAX {
+                self.drain()?;
+            }
+        }
+        self.drain()
+    }
+
+    /// The engine dies; with `is_power_cut` everything does. Operations under way were done or not.
+    pub fn crash(&mut self, is_power_cut: bool) {
+        for at in 0..self.running.len() {
+            if self.running[at].result.is_none() && self.random.below(2) == 0 {
+                self.perform(at);
+            }
+        }
+        self.forget();
+        if is_power_cut {
+            let seed = self.random.next_u64();
+            for (number, device) in
+                [&mut self.backing, &mut self.medium, &mut self.journal].into_iter().enumerate()
+            {
+                device.cut(seed + number as u64);
+            }
+        }
+        self.believe_disk();
+    }
+
+    fn forget(&mut self) {
+        if let Some(engine) = self.engine.take() {
+            let counters = engine.counters();
+            self.total.hits += counters.hits;
+            self.total.filled += counters.filled;
+            self.total.moved += counters.moved;
+            self.total.evicted += counters.evicted;
+            self.total.raced += counters.raced;
+            self.total.bases += counters.bases;
+            self.total.medium_wrong += counters.medium_wrong;
+            self.total.bailed_out += counters.bailed_out;
+        }
+        self.running.clear();
+        self.asked.clear();
+        self.buffers.reset();
+        self.is_cut = false;
+        self.cut_at = None;
+        self.is_slow = false;
+    }
+
+    /// Nothing but what the disk holds is right now.
+    pub fn believe_disk(&mut self) {
+        let contents = self.backing.contents();
+        for (sector, held) in contents.chunks_exact(SECTOR as usize).enumerate() {
+            let found = version(sector as u64, held).expect("the disk holds whole sectors");
+            self.allowed[sector] = vec![found];
+        }
+    }
+
+    /// Detaches; whether the cache is proved fresh.
+    pub fn detach(&mut self) -> Result<bool, String> {
+        self.drain()?;
+        self.send(Input::Detach)?;
+        self.drain()?;
+        if self.is_cut {
+            return Ok(false);
+        }
+        let Some(is_proved) = self.is_detached else {
+            return Err("the detach hangs".to_owned());
+        };
+        self.forget();
+        Ok(is_proved)
+    }
+
+    /// The volume is written by something else while it is detached: its superblock changes.
+    pub fn write_elsewhere(&mut self) {
+        let all = VOLUME / SECTOR;
+        let mut sectors = vec![self.random.below(WITNESS_SECTORS)];
+        sectors.extend((0..200).map(|_| self.random.below(all)));
+        for sector in sectors {
+            let version = self.next_version;
+            self.next_version += 1;
+            let _ = self.backing.write(sector * SECTOR, &content(sector, version));
+        }
+        let _ = self.backing.flush();
+        self.believe_disk();
+    }
+
+    /// The medium is there again.
+    pub fn return_medium(&mut self) -> Result<(), String> {
+        self.medium.faults.is_gone = false;
+        self.send(Input::CacheReturned)
+    }
+}
+
+/// The buffer that an operation names.
+fn data_of(operation: Operation) -> Option<BufferRange> {
+    match operation {
+        Operation::Read { data, .. } | Operation::Write { data, .. } => Some(data),
+        Operation::Flush | Operation::Discard { .. } => None,
+    }
+}
