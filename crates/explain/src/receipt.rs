@@ -4,7 +4,9 @@
 //! A hit is taken to spare what a read of the disk takes longer than one of the cache's device, on
 //! average since both appeared. That is an inference: what hits would have cost on the disk was
 //! measured on misses. Hits and misses are of another span than the devices' counters (dm-cache
-//! keeps them over reboots), so no sum of one is compared with a sum of the other.
+//! keeps them over reboots), so no sum of one is compared with a sum of the other. A cache that
+//! takes writes reads them back from its device in larger pieces: that makes its mean too long, and
+//! is said.
 
 use crate::wording::{count, percent};
 use model::cache_receipt::{CacheCounters, CacheReceipt, DeviceReads, ReceiptVerdict};
@@ -34,9 +36,16 @@ pub fn judge(counters: CacheCounters) -> CacheReceipt {
             Err(why) => (None, ReceiptVerdict::Unproven, format!("{}; {why}", reads.shown())),
         },
     };
-    if verdict == ReceiptVerdict::NotWorthIt && takes_writes(&counters) {
-        verdict = ReceiptVerdict::Unproven;
-        why.push_str("; it also takes writes, and what that spares is not counted");
+    if takes_writes(&counters) {
+        if spared_s.is_some() {
+            why.push_str(
+                "; reads that write back are among those of its device, so a hit may take less",
+            );
+        }
+        if verdict == ReceiptVerdict::NotWorthIt {
+            verdict = ReceiptVerdict::Unproven;
+            why.push_str("; it also takes writes, and what that spares is not counted");
+        }
     }
     CacheReceipt { counters, spared_s, verdict, why }
 }
@@ -181,8 +190,10 @@ mod tests {
             assert_eq!(receipt.verdict, ReceiptVerdict::Unproven);
             assert!(receipt.why.ends_with("what that spares is not counted"), "{}", receipt.why);
         }
-        let worth = CacheCounters { is_write_back: Some(true), ..counters(10_000, 2_000) };
-        assert_eq!(judge(worth).verdict, ReceiptVerdict::WorthIt);
+        let worth = judge(CacheCounters { is_write_back: Some(true), ..counters(10_000, 2_000) });
+        assert_eq!(worth.verdict, ReceiptVerdict::WorthIt);
+        assert!(worth.why.contains("; reads that write back are among"), "{}", worth.why);
+        assert!(!judge(counters(10_000, 2_000)).why.contains("write back"));
     }
 
     #[test]

@@ -24,8 +24,10 @@ fn bcache_device(root: &Root, name: &str) -> Option<CacheCounters> {
     let total = |counter: &str| root.number(backing.join("stats_total").join(counter));
     let set = root.resolve(backing.join("cache"));
     let cache = set.and_then(|set| root.resolve(set.join("cache0")));
-    let written = cache.as_ref().and_then(|cache| root.word(cache.join("written")));
-    let dirty = root.word(backing.join("dirty_data"));
+    let bytes = |path: PathBuf| human_bytes(&root.word(path)?);
+    let of_cache = |counter: &str| bytes(cache.as_ref()?.join(counter));
+    // `written` is what it keeps of the disk, without its index and journal.
+    let written = of_cache("written").zip(of_cache("metadata_written"));
     // `writethrough [writeback] writearound none`
     let modes = root.read(backing.join("cache_mode")).ok();
     Some(CacheCounters {
@@ -34,8 +36,8 @@ fn bcache_device(root: &Root, name: &str) -> Option<CacheCounters> {
         is_write_back: modes.map(|modes| modes.contains("[writeback]")),
         hits: total("cache_hits"),
         misses: total("cache_misses"),
-        dirty_bytes: dirty.and_then(|text| human_bytes(&text)),
-        written_bytes: written.and_then(|text| human_bytes(&text)),
+        dirty_bytes: bytes(backing.join("dirty_data")),
+        written_bytes: written.map(|(kept, index)| kept.saturating_add(index)),
         disk: backing.parent().and_then(|disk| reads_in(root, disk)),
         cache: cache.as_deref().and_then(Path::parent).and_then(|disk| reads_in(root, disk)),
     })
@@ -109,7 +111,10 @@ fn dm_cache_device(root: &Root, line: &str, table: &str) -> Option<CacheCounters
         hits: number(7),
         misses: number(8),
         dirty_bytes: blocks(13),
-        written_bytes: device_written(4),
+        // The metadata are usually on the same stick.
+        written_bytes: device_written(3)
+            .zip(device_written(4))
+            .map(|(index, kept)| index.saturating_add(kept)),
         disk: device(5),
         cache: device(4),
     })
@@ -167,7 +172,10 @@ mod tests {
                     ("cache_mode", "writethrough [writeback] writearound none\n"),
                 ],
             )
-            .files(&format!("{ssd}/bcache"), &[("written", "2.0G\n")])
+            .files(
+                &format!("{ssd}/bcache"),
+                &[("written", "2.0G\n"), ("metadata_written", "512.0M\n")],
+            )
             .link("/sys/block/sda", "../devices/pci/ata1/block/sda")
             .link("/sys/block/bcache0", "../devices/virtual/block/bcache0")
             .link("/sys/devices/virtual/block/bcache0/bcache", "../../../pci/ata1/block/sda/bcache")
@@ -175,6 +183,8 @@ mod tests {
             .link(&format!("{hdd}/bcache/cache"), "../../../../../../fs/bcache/uuid")
             .link("/sys/fs/bcache/uuid/cache0", "../../../devices/pci/nvme/block/nvme0n1/bcache")
             .link("/sys/dev/block/8:0", "../../devices/pci/ata1/block/sda")
+            .file("/sys/devices/pci/ata2/block/sdb/stat", stat(1, 1))
+            .link("/sys/dev/block/8:16", "../../devices/pci/ata2/block/sdb")
             .link("/sys/dev/block/259:0", "../../devices/pci/nvme/block/nvme0n1")
     }
 
@@ -189,7 +199,7 @@ mod tests {
             hits: Some(9000),
             misses: Some(1000),
             dirty_bytes: Some(3 << 19),
-            written_bytes: Some(2 << 30),
+            written_bytes: Some(5 << 29),
             disk: Some(DeviceReads { device: "sda".to_owned(), reads: 2000, read_ms: 16_000 }),
             cache: Some(DeviceReads { device: "nvme0n1".to_owned(), reads: 10_000, read_ms: 1000 }),
         };
@@ -207,7 +217,7 @@ mod tests {
         assert_eq!((found[0].hits, found[0].misses), (Some(700), Some(300)));
         assert_eq!(found[0].is_write_back, Some(true));
         assert_eq!(found[0].dirty_bytes, Some(3 * 128 * 512));
-        assert_eq!(found[0].written_bytes, Some(4096 * 512));
+        assert_eq!(found[0].written_bytes, Some(2 * 4096 * 512));
         assert_eq!(found[0].disk.as_ref().unwrap().device, "sda");
         assert_eq!(found[0].cache.as_ref().unwrap().reads, 10_000);
         let cut = dm_cache(&Root::at(fake.path()), "a: 0 1 cache 8\n", "");
