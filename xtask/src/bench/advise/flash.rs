@@ -5,8 +5,10 @@
 //! request, from an empty cache on.
 
 use crate::bench::Session;
+use crate::bench::peer::Peer;
 use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
+use crate::bench::steps::Steps;
 use crate::error::Error;
 
 use super::guest::{ScriptRun, counted};
@@ -23,41 +25,71 @@ const BLOCK_BYTES: f64 = 4096.0;
 const CASES: [(&str, &str); 2] = [("64M", "1.1"), ("16M", "0.7")];
 const REQUESTS: &str = "12000";
 
+/// Figures of a case: pages for each request, simulated and by bcache.
+const FIGURES: usize = 2;
+
 /// Compares both.
 ///
 /// # Errors
 /// When the guest or the simulation fails.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = simulate(session)?;
-    for (stick, skew) in CASES {
-        let stick = format!("stick:{stick},model=usb");
-        let run = ScriptRun {
-            what: "stick",
-            memory: MEMORY,
-            disks: &[DISK, &stick],
-            packages: &["bcache-tools"],
-            modules: &["bcache"],
-            command: &["flash.sh", REQUESTS, skew],
+    let judge = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
+    let programs = [program.program.as_path(), judge.as_path()];
+    let parameters = format!("{REQUESTS} requests, {CASES:?}");
+    let target = session.target.clone();
+    let mut steps = Steps::open(&target, "flash", programs, &parameters, FIGURES)?;
+    for (number, case) in CASES.iter().enumerate() {
+        let step = steps.get(number, || one_case(session, &program, *case))?;
+        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        let [simulated, seen] = step.values[..] else {
+            return Err(malformed("a step without both figures".to_owned()));
         };
-        let counts = counted(session, &run)?;
-        let room = counts.get("nbuckets")? * counts.get("bucket_size")?;
-        let slots = format!("{:.0}", room / BLOCK_BYTES);
-        let log = session.directory.file("out/requests");
-        session.record.command(program.command_line(&["iolog", "requests", &slots]));
-        let printed = program.run(&["iolog", &log, &slots], LIMIT)?.stdout;
-        let line = printed.lines().find(|line| line.starts_with("LRU "));
-        let [_, requests, misses] = line.map(numbers).unwrap_or_default()[..] else {
-            return Err(malformed(format!("no LRU: {printed}")));
-        };
-        if requests != counts.get("requests")? {
-            return Err(malformed(format!("{requests} requests written down")));
-        }
-        let seen = counts.get("disk_pages")? / requests;
-        let pair =
-            (Series::new("simulated LRU", &[misses / requests]), Series::new("bcache", &[seen]));
-        let what = format!("stick of {stick}: pages read from the disk for each request");
+        let pair = (Series::new("simulated LRU", &[simulated]), Series::new("bcache", &[seen]));
+        let what = format!("stick of {}: pages read from the disk for each request", case.0);
         let target = Some(Target::Within(DIFFERENCE_MAX));
         session.record.add_against(&what, "pages", pair, target)?;
     }
+    if steps.reused() > 0 {
+        let text = format!("{} of {} cases are of an earlier run", steps.reused(), CASES.len());
+        session.record.note(text);
+    }
+    steps.forget();
     Ok(())
+}
+
+/// Both figures, and the room that the cache has.
+fn one_case(
+    session: &mut Session,
+    program: &Peer,
+    (stick, skew): (&str, &str),
+) -> Result<(Vec<f64>, Vec<String>), Error> {
+    let disk = format!("stick:{stick},model=usb");
+    let run = ScriptRun {
+        what: "stick",
+        memory: MEMORY,
+        disks: &[DISK, &disk],
+        packages: &["bcache-tools"],
+        modules: &["bcache"],
+        command: &["flash.sh", REQUESTS, skew],
+    };
+    let counts = counted(session, &run)?;
+    let room = counts.get("nbuckets")? * counts.get("bucket_size")?;
+    let slots = format!("{:.0}", room / BLOCK_BYTES);
+    let log = session.directory.file("out/requests");
+    session.record.command(program.command_line(&["iolog", "requests", &slots]));
+    let printed = program.run(&["iolog", &log, &slots], LIMIT)?.stdout;
+    let line = printed.lines().find(|line| line.starts_with("LRU "));
+    let [_, requests, misses] = line.map(numbers).unwrap_or_default()[..] else {
+        return Err(malformed(format!("no LRU: {printed}")));
+    };
+    if requests != counts.get("requests")? {
+        return Err(malformed(format!("{requests} requests written down")));
+    }
+    let pages = counts.get("disk_pages")?;
+    let note = format!(
+        "stick of {stick}, skew {skew}: {requests} requests, {slots} slots; pages read from the \
+         disk: {misses} simulated, {pages} by bcache"
+    );
+    Ok((vec![misses / requests, pages / requests], vec![note]))
 }
