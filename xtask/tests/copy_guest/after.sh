@@ -1,7 +1,7 @@
 # After the cut: what has a name is whole, and the same command ends with all of it. Then a stick
-# is pulled out midway, two copies to it wait for each other, it is ejected, files are copied to a
-# fake stick, which keeps a part of them, and files that are scattered on a disk with a head are
-# read.
+# is pulled out midway, two copies to it wait for each other, it is ejected, a stick with FAT gets
+# what FAT cannot hold, files are copied to a fake stick, which keeps a part of them, and files that
+# are scattered on a disk with a head are read.
 cd /run || exit 9
 sums() { (cd "$1" && find . -type f -not -path '*/.terrace-copy*' -exec md5sum {} + | sort -k2); }
 sums /bench/tree >expected
@@ -75,23 +75,58 @@ tr '\n' ' ' <out | tr -s ' ' | grep -c 'is safe to unplug' | sed 's/^/eject.safe
 grep -c ' /mnt/stick ' /proc/mounts | sed 's/^/eject.left /'
 
 # As sticks are sold: with FAT, which was made elsewhere.
-mkdir /mnt/fake
 mount_fake() { mount -t vfat /dev/vm/fake /mnt/fake; }
-mount_fake
-terrace copy --now /bench/tree /mnt/fake/ >/dev/null 2>&1
-echo fake.trusted $?
-umount /mnt/fake
-mount_fake
-sums /mnt/fake/tree | sort | comm -12 - sorted | wc -l | sed 's/^/fake.kept /'
-rm -rf /mnt/fake/tree
-umount /mnt/fake
-mount_fake
-terrace copy --verify --now /bench/tree /mnt/fake/ >out 2>said
-echo fake.verified $?
-cat out said | tr -s '\n ' ' ' | sed 's/^/fake.said /'
-echo
-find /mnt/fake/tree -name 'file*' | wc -l | sed 's/^/fake.named /'
-umount /mnt/fake
+fat() {
+    mkdir odd odd/below
+    for name in plain a:b README readme below/one; do echo "$name" >"odd/$name"; done
+    truncate -s 4G odd/huge
+    ln -s plain odd/link
+    mkfifo odd/pipe
+    mount_fake
+    terrace copy --now /run/odd /mnt/fake/ >out 2>said
+    echo fat.refused $?
+    tr -s '\n ' ' ' <said | sed 's/^/fat.said /'
+    echo
+    ls -A /mnt/fake | wc -l | sed 's/^/fat.touched /'
+    terrace copy --dry-run /run/odd /mnt/fake/ >out
+    echo fat.dry $?
+    grep -c 'does not fit: ' out | sed 's/^/fat.listed /'
+    terrace copy --now --skip-unfit /run/odd /mnt/fake/ >out 2>said
+    echo fat.skipping $?
+    grep -c 'not copied: ' out | sed 's/^/fat.left_out /'
+    cat out said | tr -s '\n ' ' ' | sed 's/^/fat.page /'
+    echo
+    echo fat.names $(LC_ALL=C ls /mnt/fake/odd)
+    [ "$(cat /mnt/fake/odd/plain /mnt/fake/odd/below/one)" = "$(cat odd/plain odd/below/one)" ] &&
+        echo fat.equal 1
+    rm -rf /mnt/fake/odd odd
+    umount /mnt/fake
+}
+fake() {
+    mount_fake
+    terrace copy --now /bench/tree /mnt/fake/ >/dev/null 2>&1
+    echo fake.trusted $?
+    umount /mnt/fake
+    mount_fake
+    sums /mnt/fake/tree | sort | comm -12 - sorted | wc -l | sed 's/^/fake.kept /'
+    rm -rf /mnt/fake/tree
+    umount /mnt/fake
+    mount_fake
+    terrace copy --verify --now /bench/tree /mnt/fake/ >out 2>said
+    echo fake.verified $?
+    cat out said | tr -s '\n ' ' ' | sed 's/^/fake.said /'
+    echo
+    find /mnt/fake/tree -name 'file*' | wc -l | sed 's/^/fake.named /'
+    umount /mnt/fake
+    mount_fake
+    sums /mnt/fake/tree 2>/dev/null | sort | comm -23 - sorted | wc -l | sed 's/^/fake.wrong /'
+    umount /mnt/fake
+}
+if [ -e /dev/vm/fake ]; then
+    mkdir /mnt/fake
+    fat
+    fake
+fi
 
 mkfs.ext4 -q -F /dev/vm/hdd
 mkdir /mnt/hdd
