@@ -11,8 +11,8 @@
 
 mod loss;
 
-pub(crate) use loss::LossTally;
 pub use loss::{LossCount, LossKind, LossReason, MetadataLoss};
+pub(crate) use loss::{LossSet, LossTally};
 
 use loss::reason_of;
 use std::ffi::{OsStr, OsString};

@@ -4,8 +4,8 @@
 //! be made.
 //!
 //! ```text
-//! bytes of the path, checksums, number of the engine: u32 each; length of the file: u64; the path;
-//! the checksums
+//! bytes of the path, checksums, number of the engine, number of what it lost: u32 each; length of
+//! the file: u64; the path; the checksums
 //! ```
 
 use model::copy_gauges::CopyEngine;
@@ -22,15 +22,17 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// So much is kept before it is written.
 const MOST_IN_MEMORY: usize = 1 << 20;
-const HEAD_BYTES: usize = 20;
+const HEAD_BYTES: usize = 24;
 
 /// What was recorded of one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileChecksums {
-    /// Its path below the copy.
+    /// Its path below the copy; absolute when it is recorded.
     pub(super) path: PathBuf,
     /// What copied it.
     pub(super) engine: CopyEngine,
+    /// The number of the set of metadata that the target does not hold of it; 0: it holds all.
+    pub(super) losses: u32,
     /// Its length.
     pub(super) bytes: u64,
     /// One for each MiB; those of zeros at the end may be absent.
@@ -73,14 +75,14 @@ impl ChecksumLog {
     }
 
     /// Records a complete file; `path` as it is named while the copy grows.
-    pub(super) fn push(&mut self, path: &Path, engine: CopyEngine, bytes: u64, sums: &[u32]) {
-        let path = path.strip_prefix(&self.top).unwrap_or(path).as_os_str().as_bytes();
-        for number in [path.len(), sums.len(), engine as usize] {
+    pub(super) fn push(&mut self, file: &FileChecksums) {
+        let path = file.path.strip_prefix(&self.top).unwrap_or(&file.path).as_os_str().as_bytes();
+        for number in [path.len(), file.sums.len(), file.engine as usize, file.losses as usize] {
             self.tail.extend((number as u32).to_le_bytes());
         }
-        self.tail.extend(bytes.to_le_bytes());
+        self.tail.extend(file.bytes.to_le_bytes());
         self.tail.extend(path);
-        self.tail.extend(sums.iter().flat_map(|sum| sum.to_le_bytes()));
+        self.tail.extend(file.sums.iter().flat_map(|sum| sum.to_le_bytes()));
         if self.tail.len() >= MOST_IN_MEMORY && self.may_spill {
             self.may_spill = self.spill_tail().is_ok();
         }
@@ -166,7 +168,7 @@ impl ChecksumRecords<'_> {
         let number =
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let engine = CopyEngine::ALL.get(number(8) as usize).ok_or(io::ErrorKind::InvalidData)?;
-        let bytes = u64::from(number(12)) | u64::from(number(16)) << 32;
+        let (losses, bytes) = (number(12), u64::from(number(16)) | u64::from(number(20)) << 32);
         let mut path = vec![0; number(0) as usize];
         self.source.read_exact(&mut path)?;
         let mut sums = vec![0; number(4) as usize * 4];
@@ -174,7 +176,7 @@ impl ChecksumRecords<'_> {
         let (sums, _) = sums.as_chunks::<4>();
         let sums = sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
         let path = OsString::from_vec(path).into();
-        Ok(Some(FileChecksums { path, engine: *engine, bytes, sums }))
+        Ok(Some(FileChecksums { path, engine: *engine, losses, bytes, sums }))
     }
 }
 
@@ -188,12 +190,13 @@ mod tests {
         let expected = |at: u64| FileChecksums {
             path: PathBuf::from(format!("directory/file{at}")),
             engine: CopyEngine::ALL[at as usize % CopyEngine::ALL.len()],
+            losses: at as u32 % 3,
             bytes: at << 30,
             sums: (0..at as u32 % 50).map(|sum| sum * 7).collect(),
         };
         let count = 20_000;
         for file in (0..count).map(expected) {
-            log.push(&Path::new("/top").join(&file.path), file.engine, file.bytes, &file.sums);
+            log.push(&FileChecksums { path: Path::new("/top").join(&file.path), ..file });
         }
         assert!(log.spilled_bytes > 0 && !log.tail.is_empty() && log.tail.len() < MOST_IN_MEMORY);
         for _ in 0..2 {
@@ -209,9 +212,12 @@ mod tests {
     fn without_a_file_elsewhere_it_stays_in_memory() {
         let mut log = ChecksumLog::new(Path::new("/top"), 0);
         log.may_spill = false;
-        let engine = CopyEngine::Plain;
-        log.push(Path::new("/top/large"), engine, 1 << 40, &vec![3; MOST_IN_MEMORY / 2]);
-        log.push(Path::new("/top/small"), engine, 5, &[1]);
+        for (path, bytes, sums) in
+            [("/top/large", 1 << 40, vec![3; MOST_IN_MEMORY / 2]), ("/top/small", 5, vec![1])]
+        {
+            let (path, engine) = (PathBuf::from(path), CopyEngine::Plain);
+            log.push(&FileChecksums { path, engine, losses: 0, bytes, sums });
+        }
         assert!(log.spill.is_none());
         let mut records = log.records().unwrap();
         assert_eq!(records.next().unwrap().unwrap().sums.len(), MOST_IN_MEMORY / 2);

@@ -418,11 +418,10 @@ impl LargeFile {
                 return shared.outcome.failed(&self.job, &sys::plain_reason(&error.source));
             }
         };
-        shared.outcome.losses(&losses);
         self.count_cache(shared, source, target);
-        let Self { job, checksums, .. } = *self;
+        let (Self { job, checksums, .. }, engine) = (*self, CopyEngine::Cached);
         unsealed.bytes += job.stat.bytes;
-        unsealed.files.push(SmallFile { job, metadata, engine: CopyEngine::Cached, checksums });
+        unsealed.files.push(SmallFile { job, metadata, engine, checksums, losses });
     }
 
     fn count_cache(&self, shared: &CopyShared<'_>, source: &File, target: &File) {
@@ -463,7 +462,7 @@ impl LargeFile {
         shared.gauges.durable_bytes.add(self.bytes().saturating_sub(self.counted_bytes));
         shared.gauges.files_done.add(1);
         shared.outcome.file_done(engine, self.bytes(), &losses);
-        shared.outcome.checksums(&self.job, engine, self.checksums.as_deref());
+        shared.outcome.checksums(&self.job, engine, self.checksums.as_deref(), &losses);
     }
 
     /// The source was not the same all the time: it is tried once more, as it is now.

@@ -1,11 +1,11 @@
 //! What a copy did: counted by all threads, and its report. A file that was not copied is removed
 //! from the hidden tree here, so that nothing incomplete gets a name.
 
-use super::checksum_log::ChecksumLog;
+use super::checksum_log::{ChecksumLog, FileChecksums};
 use super::engine::Engines;
 use super::{CopyShared, FileJob};
 use crate::EntryFailure;
-use crate::metadata::{LossCount, LossTally, MetadataLoss};
+use crate::metadata::{LossCount, LossSet, LossTally, MetadataLoss};
 use model::copy_gauges::{CopyEngine, CopyGauges};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,7 +58,7 @@ pub struct CopyReport {
     pub failures: Vec<EntryFailure>,
     /// How many there were.
     pub failure_count: u64,
-    /// What the target does not hold, also of files that were left out afterwards.
+    /// What the target does not hold of what was copied.
     pub losses: Vec<LossCount>,
     /// Bytes of the sources that were in the page cache before the copy; absent if not seen.
     pub source_cached_before: Option<u64>,
@@ -102,6 +102,8 @@ struct OutcomeState {
     report: CopyReport,
     engines: BTreeMap<&'static str, (u64, u64)>,
     losses: LossTally,
+    /// Each that a file to be read back has, by its number less 1. There are few.
+    loss_sets: Vec<LossSet>,
     /// What is to be read back.
     checksums: Option<ChecksumLog>,
     /// Inodes of the copy that are not complete and have several names.
@@ -226,9 +228,22 @@ impl Outcome {
     }
 
     /// Records what is to be read back of a complete file.
-    pub(super) fn checksums(&self, job: &FileJob, engine: CopyEngine, sums: Option<&[u32]>) {
-        if let (Some(sums), Some(log)) = (sums, &mut self.state().checksums) {
-            log.push(&job.target_path(), engine, job.stat.bytes, sums);
+    pub(super) fn checksums(
+        &self,
+        job: &FileJob,
+        engine: CopyEngine,
+        sums: Option<&[u32]>,
+        losses: &[MetadataLoss],
+    ) {
+        let Some(sums) = sums else { return };
+        let mut state = self.state();
+        if state.checksums.is_none() {
+            return;
+        }
+        let (path, bytes, sums) = (job.target_path(), job.stat.bytes, sums.to_vec());
+        let losses = state.number_of(losses);
+        if let Some(log) = &mut state.checksums {
+            log.push(&FileChecksums { path, engine, losses, bytes, sums });
         }
     }
 
@@ -254,16 +269,20 @@ impl Outcome {
         report.other_entries = report.other_entries.saturating_sub(1);
     }
 
-    /// A file of so many bytes that was counted as copied by `engine` is left out.
-    pub(super) fn uncount(&self, engine: CopyEngine, bytes: u64) {
-        let mut state = self.state();
+    /// A file that was counted as copied, and recorded to be read back, is left out.
+    pub(super) fn uncount(&self, file: &FileChecksums) {
+        let state = &mut *self.state();
         state.report.files = state.report.files.saturating_sub(1);
-        state.report.bytes = state.report.bytes.saturating_sub(bytes);
-        if let Some(used) = state.engines.get_mut(engine.name()) {
+        state.report.bytes = state.report.bytes.saturating_sub(file.bytes);
+        if let Some(used) = state.engines.get_mut(file.engine.name()) {
             used.0 = used.0.saturating_sub(1);
-            used.1 = used.1.saturating_sub(bytes);
+            used.1 = used.1.saturating_sub(file.bytes);
         }
         state.engines.retain(|_, used| used.0 > 0);
+        let set = (file.losses as usize).checked_sub(1).and_then(|at| state.loss_sets.get(at));
+        if let Some(set) = set {
+            state.losses.remove(set);
+        }
     }
 
     pub(super) fn report(
@@ -293,9 +312,54 @@ impl Outcome {
     }
 }
 
+impl OutcomeState {
+    /// The number of the losses of a file; 0 if it has none.
+    fn number_of(&mut self, losses: &[MetadataLoss]) -> u32 {
+        if losses.is_empty() {
+            return 0;
+        }
+        let set = LossSet::of(losses);
+        let at = self.loss_sets.iter().position(|known| *known == set).unwrap_or_else(|| {
+            self.loss_sets.push(set);
+            self.loss_sets.len() - 1
+        });
+        at as u32 + 1
+    }
+}
+
 impl CopyShared<'_> {
     /// An entry was left out.
     pub(super) fn refused(&self, path: PathBuf, error: &sys::Error) {
         self.outcome.failed_at(path, &sys::plain_reason(&error.source));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::LossReason;
+
+    #[test]
+    fn what_a_file_that_is_left_out_lost_is_not_counted() {
+        let outcome = Outcome::new(false, None);
+        let owner = MetadataLoss::Owner { wanted: 7, reason: LossReason::Denied };
+        let group = MetadataLoss::Group { wanted: 7, reason: LossReason::Denied };
+        let of_both = [owner, group];
+        for _ in 0..2 {
+            outcome.file_done(CopyEngine::Plain, 5, &of_both);
+        }
+        let counts = || outcome.state().losses.counts();
+        // An owner and its group are one loss.
+        assert_eq!(counts().iter().map(|loss| loss.entries).collect::<Vec<_>>(), [2]);
+        let losses = outcome.state().number_of(&of_both);
+        assert_eq!((losses, outcome.state().number_of(&of_both)), (1, 1));
+        assert_eq!(outcome.state().number_of(&[]), 0);
+        let (path, engine) = (PathBuf::from("file"), CopyEngine::Plain);
+        let file = FileChecksums { path, engine, losses, bytes: 5, sums: vec![1] };
+        outcome.uncount(&file);
+        assert_eq!(counts().iter().map(|loss| loss.entries).collect::<Vec<_>>(), [1]);
+        outcome.uncount(&file);
+        assert!(counts().is_empty());
+        assert_eq!(outcome.state().report.files, 0);
     }
 }

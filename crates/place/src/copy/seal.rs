@@ -5,7 +5,7 @@ use super::outcome::CacheCount;
 use super::staging::Staging;
 use super::{CopyShared, FileJob, failed_midway};
 use crate::Result;
-use crate::metadata::FileMetadata;
+use crate::metadata::{FileMetadata, MetadataLoss};
 use model::copy_gauges::CopyEngine;
 use std::fs::File;
 use std::sync::atomic::Ordering;
@@ -28,6 +28,8 @@ pub(super) struct SmallFile {
     pub(super) engine: CopyEngine,
     /// What is to be read back.
     pub(super) checksums: Option<Vec<u32>>,
+    /// What the target does not hold of it, but for its times.
+    pub(super) losses: Vec<MetadataLoss>,
 }
 
 /// Makes batches durable until there are no more.
@@ -92,7 +94,7 @@ pub(super) fn cached_bytes(file: &File) -> Option<u64> {
 }
 
 fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
-    let SmallFile { job, metadata, engine, checksums } = small;
+    let SmallFile { job, metadata, engine, checksums, losses } = small;
     let (directory, name) = (&job.pair.target, &job.target_name);
     let opened = match directory.open_beneath_private(name) {
         // By its permissions its owner may not read it.
@@ -117,11 +119,12 @@ fn seal(shared: &CopyShared<'_>, small: &SmallFile) {
         metadata.seal(&target)
     });
     match sealed {
-        Ok(losses) => {
+        Ok(of_seal) => {
+            let losses = [losses.as_slice(), &of_seal].concat();
             shared.gauges.durable_bytes.add(job.stat.bytes);
             shared.gauges.files_done.add(1);
             shared.outcome.file_done(*engine, job.stat.bytes, &losses);
-            shared.outcome.checksums(job, *engine, checksums.as_deref());
+            shared.outcome.checksums(job, *engine, checksums.as_deref(), &losses);
         }
         Err(error) => shared.outcome.failed(job, &sys::plain_reason(&error.source)),
     }

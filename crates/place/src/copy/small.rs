@@ -8,7 +8,7 @@ use super::outcome::CacheCount;
 use super::seal::{self, Batch, SmallFile};
 use super::{CopyShared, FileJob, LARGE_FROM_BYTES, verify};
 use crate::Result;
-use crate::metadata::FileMetadata;
+use crate::metadata::{FileMetadata, MetadataLoss};
 use model::copy_gauges::CopyEngine;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -171,21 +171,21 @@ fn copy_one(shared: &CopyShared<'_>, jobs: &SmallJobs, mut job: FileJob, buffer:
     // and that waits for the turn.
     drop(turn);
     match answer {
-        Ok((metadata, engine, checksums)) => {
+        Ok((metadata, engine, checksums, losses)) => {
             let bytes = job.stat.bytes;
             let mut open = jobs.batch();
             if open.batch.files.is_empty() {
                 open.started = Instant::now();
             }
             open.batch.bytes += bytes;
-            open.batch.files.push(SmallFile { job, metadata, engine, checksums });
+            open.batch.files.push(SmallFile { job, metadata, engine, checksums, losses });
         }
         Err(reason) => shared.outcome.failed(&job, &reason),
     }
 }
 
-/// What was copied of a small file: its metadata, how, and its checksums.
-type CopiedSmall = (FileMetadata, CopyEngine, Option<Vec<u32>>);
+/// What was copied of a small file: its metadata, how, its checksums, and what was lost of it.
+type CopiedSmall = (FileMetadata, CopyEngine, Option<Vec<u32>>, Vec<MetadataLoss>);
 
 /// Copies the data and all metadata but the times; `None` if the source changed meanwhile.
 fn copy_data(
@@ -225,7 +225,6 @@ fn copy_data(
         return Ok(None);
     }
     let losses = metadata.apply(&target)?;
-    shared.outcome.losses(&losses);
     shared.outcome.cache(CacheCount {
         source_before: cached_before,
         source_after: seal::cached_bytes(&source),
@@ -237,7 +236,7 @@ fn copy_data(
         verify::add(&mut sums, &buffer[..bytes], 0);
         sums
     });
-    Ok(Some((metadata, engine, checksums)))
+    Ok(Some((metadata, engine, checksums, losses)))
 }
 
 /// Whether the file has as many bytes as `data`, which are read.

@@ -79,7 +79,7 @@ fn give_up(
 ) -> Result<()> {
     let path = staging.tree().path().join(&expected.path);
     shared.outcome.failed_at(staging.final_path(&path), why);
-    shared.outcome.uncount(expected.engine, expected.bytes);
+    shared.outcome.uncount(expected);
     let removed = reader.files.directory_of(&expected.path).and_then(|(directory, name)| {
         let stat = directory.stat(name)?;
         if stat.links > 1 {

@@ -111,18 +111,36 @@ pub struct LossCount {
     pub entries: u64,
 }
 
+/// The losses of one entry. An owner and its group are one loss of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LossSet(BTreeSet<(LossKind, String)>);
+
+impl LossSet {
+    pub(crate) fn of(losses: &[MetadataLoss]) -> Self {
+        Self(losses.iter().map(|loss| (loss.kind(), loss.reason().to_string())).collect())
+    }
+}
+
 /// Counts the losses of many entries by kind and reason.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LossTally(BTreeMap<(LossKind, String), u64>);
 
 impl LossTally {
-    /// Counts those of one entry. An owner and its group are one loss of it.
+    /// Counts those of one entry.
     pub(crate) fn add(&mut self, losses: &[MetadataLoss]) {
-        let distinct: BTreeSet<(LossKind, String)> =
-            losses.iter().map(|loss| (loss.kind(), loss.reason().to_string())).collect();
-        for loss in distinct {
+        for loss in LossSet::of(losses).0 {
             *self.0.entry(loss).or_default() += 1;
         }
+    }
+
+    /// Of an entry that was counted nothing counts any more.
+    pub(crate) fn remove(&mut self, losses: &LossSet) {
+        for loss in &losses.0 {
+            if let Some(entries) = self.0.get_mut(loss) {
+                *entries = entries.saturating_sub(1);
+            }
+        }
+        self.0.retain(|_, entries| *entries > 0);
     }
 
     /// Adds what another one counted.
