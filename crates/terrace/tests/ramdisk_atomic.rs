@@ -1,5 +1,6 @@
 //! `terrace ramdisk create --atomic`: each save is what a power cut would leave, also of a database
-//! under load; killed at any moment nothing stays, and the zram device is given back.
+//! under load; killed at any moment nothing stays, and the zram device is given back; mounts whose
+//! server is gone are no obstacle.
 
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
@@ -18,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use support::described::{assert_is, described};
 use support::{Ran, Started, terrace};
-use testkit::{Mounted, TempDir, Tmpfs};
+use testkit::{FaultPlan, FaultyDisk, FileSystem, Mounted, TempDir, Tmpfs};
 
 /// Where the notes of devices are.
 const NOTES: &str = "/run/terrace/ramdisk";
@@ -316,6 +317,37 @@ fn units_are_of_what_is_mounted_now() {
     done("umount", &[&point]);
     assert!(units.contains("[Mount]") && units.contains("size=8192k"), "{units}");
     assert!(!units.contains("--atomic"), "{units}");
+}
+
+/// A loop device over a file whose server is gone, as after a crash of a program that serves files:
+/// `mkfs.btrfs` asks for that file and gives up.
+#[test]
+fn a_mounted_disk_whose_server_is_gone_is_no_obstacle() {
+    let Some(scene) = Scene::new() else { return };
+    // The other tests of this machine shall not meet that disk.
+    let run = || {
+        sys::mount::separate_mounts().unwrap();
+        let disk = match FaultyDisk::new(16 << 20, FaultPlan::new()) {
+            Ok(disk) => disk,
+            Err(need) => return testkit::skip(need),
+        };
+        let _mount = disk.mount(FileSystem::Ext4).unwrap();
+        let name = disk.device().file_name().unwrap();
+        let attribute = Path::new("/sys/block").join(name).join("loop/backing_file");
+        let text = fs::read_to_string(attribute).unwrap();
+        let file = Path::new(text.trim_end());
+        let point = file.parent().unwrap();
+        // It is in use, so it stays, but its connection ends.
+        let force = Command::new("umount").arg("--force").arg(point).output().unwrap();
+        assert!(!force.status.success());
+        let error = fs::metadata(file).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::NotConnected, "{error}");
+        let device = scene.create("--size 64m");
+        fs::write(scene.path("ram/file"), "content").unwrap();
+        scene.ramdisk("remove --discard @ram").done();
+        assert!(!is_there(device));
+    };
+    std::thread::scope(|scope| scope.spawn(run).join().unwrap());
 }
 
 /// As a boot does it: of a RAM disk that covers no directory, with the top that it had.

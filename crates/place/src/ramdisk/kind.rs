@@ -9,12 +9,12 @@ use super::create::{ContentNeed, MAKE, PAGE_BYTES, RamdiskCreate};
 use super::devices::ZramNote;
 use super::record::{RamdiskOptions, RamdiskRecords};
 use crate::{Error, ErrorKind, Result};
-use machine::{Root, memory};
+use machine::{Root, memory, mounts};
 use model::Bytes;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use sys::attributes;
 use sys::directory::Directory;
 use sys::mount::{DetachedMount, FileSystemOptions, MountRestrictions};
@@ -32,6 +32,9 @@ const MIXED_BELOW: Bytes = Bytes(256 << 20);
 const OWN_ROOM: u64 = 8 << 20;
 /// Where the program is if the search path of a service has no directories of the administrator.
 const MKFS: [&str; 2] = ["mkfs.btrfs", "/usr/sbin/mkfs.btrfs"];
+
+/// Directories of programs and what they need.
+const OF_PROGRAMS: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/gnu"];
 
 /// What a RAM disk is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,7 +191,7 @@ fn atomic(
     }
     let note = RamdiskRecords::lock(root)?.add_device(options.size)?;
     let device = note.device();
-    make_file_system(&device, options.size).map_err(|error| error.at(point))?;
+    make_file_system(root, &device, options.size).map_err(|error| error.at(point))?;
     let fill = || {
         let whole = volume(&device)?;
         let top = whole.top(point)?;
@@ -232,7 +235,7 @@ fn mounted(
 }
 
 /// One copy of everything: a second one in the same memory protects from nothing.
-fn make_file_system(device: &ZramDevice, size: Bytes) -> Result<()> {
+fn make_file_system(root: &Root, device: &ZramDevice, size: Bytes) -> Result<()> {
     let impossible = |why: &str| Error::new(ErrorKind::Impossible, MAKE, why.to_owned());
     for program in MKFS {
         let mut command = Command::new(program);
@@ -242,7 +245,7 @@ fn make_file_system(device: &ZramDevice, size: Bytes) -> Result<()> {
             command.arg("--mixed");
         }
         command.arg(device.path()).stdin(Stdio::null());
-        match command.output() {
+        match run_among_local_mounts(root, &mut command) {
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -256,4 +259,35 @@ fn make_file_system(device: &ZramDevice, size: Bytes) -> Result<()> {
         }
     }
     Err(impossible("--atomic needs the program mkfs.btrfs, which is in the package btrfs-progs"))
+}
+
+/// Runs a program that sees no file system which another program or machine serves.
+///
+/// `mkfs.btrfs` asks for what each mount is made of, also for the file below a loop device. It
+/// fails where such a server is gone, and waits for ever for one that does not answer. So it gets
+/// mounts of its own, without those. Where they cannot be separated it runs as it is.
+fn run_among_local_mounts(root: &Root, command: &mut Command) -> std::io::Result<Output> {
+    let is_needed = |point: &Path| {
+        let holds = |path: &&str| Path::new(path).starts_with(point) || point.starts_with(path);
+        OF_PROGRAMS.iter().any(holds)
+    };
+    let mut points: Vec<PathBuf> = mounts::read(root)
+        .into_iter()
+        .filter(|mount| mount.may_hang() && !is_needed(&mount.mount_point))
+        .map(|mount| mount.mount_point)
+        .collect();
+    if points.is_empty() {
+        return command.output();
+    }
+    // The upper first: the way to what is below one may lead through it.
+    points.sort();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            if sys::mount::separate_mounts().is_ok() {
+                points.iter().for_each(|point| drop(sys::mount::detach(point)));
+            }
+            command.output()
+        });
+        run.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
+    })
 }
