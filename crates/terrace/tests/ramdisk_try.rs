@@ -120,6 +120,10 @@ fn what_does_not_use_its_disk_has_no_gain() {
     let sentence = answer["sentence"].as_str().unwrap();
     assert!(sentence.starts_with("Unproven: runs of one side differ"), "{sentence}");
     assert!(page.contains("Unproven") && page.contains("in memory"), "{page}");
+    // The words of the help are those of the answer.
+    let help = support::terrace("ramdisk try --help").done();
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("or that this is unproven"), "{help}");
 }
 
 #[test]

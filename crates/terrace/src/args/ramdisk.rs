@@ -461,9 +461,10 @@ pub struct ReleaseArgs {
 
 /// Say whether a command is quicker with a directory in memory
 ///
-/// Runs CMD with DIR on its disk and in memory in turn, and says which takes longer, or that there
-/// is no difference. Each run gets a fresh copy of DIR that only CMD sees in the place of DIR:
-/// nothing of DIR itself changes. The copies are beside DIR and in memory, and are removed.
+/// Runs CMD with DIR on its disk and in memory in turn, and says which takes longer, or that this
+/// is unproven, as `run --against` does. Each run gets a fresh copy of DIR that only CMD sees in
+/// the place of DIR: nothing of DIR itself changes. The copies are beside DIR and in memory, and
+/// are removed.
 #[derive(Clone, Debug, Args)]
 #[command(override_usage = "terrace ramdisk try [OPTIONS] <DIR> [--] CMD [ARGS]...")]
 pub struct TryArgs {
