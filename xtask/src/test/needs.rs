@@ -25,6 +25,7 @@ pub(crate) struct Need {
 const NEEDS: &[Need] = &[
     need("chromium", "chromium", "a browser for the pages"),
     need("clang", "clang", "the recorder's programs in the kernel, built again"),
+    need("dbus-daemon", "dbus-daemon", "a bus for the service that unmounts sticks"),
     need("fio", "fio", "storage figures to compare with"),
     need("ioping", "ioping", "latency figures to compare with"),
     need("llvm-strip", "llvm", "the same"),
@@ -37,9 +38,11 @@ const NEEDS: &[Need] = &[
     need("mkfs.xfs", "xfsprogs", "a file system with large inode numbers"),
     need("node", "nodejs", "drives the browser, checks the pages' types"),
     need("npm", "npm", "the driver and the type checker"),
+    need("pkaction", "polkitd", "what that service asks"),
     need("qemu-system-x86_64", "qemu-system-x86", "a machine of its own"),
     need("sqlite3", "sqlite3", "a database on a RAM disk"),
     need("strace", "strace", "errors at each write of a file"),
+    need("udisksctl", "udisks2", "the service that unmounts sticks for ordinary users"),
 ];
 
 /// A browser and ten small packages over a slow line take some minutes; apt that asks or hangs is
