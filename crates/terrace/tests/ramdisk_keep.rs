@@ -25,6 +25,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 struct Kept {
     child: Child,
     messages: Receiver<String>,
+    /// Of the socket. The thread that reads it may outlive the test program's main function, and
+    /// would then leave it behind.
+    _directory: TempDir,
 }
 
 impl Kept {
@@ -48,7 +51,6 @@ impl Kept {
         let (sender, messages) = std::sync::mpsc::channel();
         // The kernel keeps ten messages, so they are read all the time.
         std::thread::spawn(move || {
-            let _directory = directory;
             socket.set_read_timeout(Some(LIMIT)).unwrap();
             let mut bytes = [0; 4096];
             while let Ok(length) = socket.recv(&mut bytes) {
@@ -58,7 +60,7 @@ impl Kept {
                 }
             }
         });
-        Self { child, messages }
+        Self { child, messages, _directory: directory }
     }
 
     fn message(&self) -> String {

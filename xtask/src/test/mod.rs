@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::{attack, tidy, workspace};
 
 mod disk;
+mod leftovers;
 pub(crate) mod needs;
 mod readme;
 mod suite;

@@ -6,7 +6,8 @@
 //! 3. A program that fails amid the others and passes alone was disturbed: it is named, so that it
 //!    can be mended, and the step passes. One that fails twice has failed.
 //!
-//! At the end the slowest programs are printed with their times.
+//! At the end the slowest programs are printed with their times. What is left behind of them is
+//! named ([`super::leftovers`]); the step fails if the process of a test program made it.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Outcome, cargo, through};
+use super::leftovers::{Leftover, Present};
+use super::{Outcome, cargo};
 use crate::error::Error;
 use crate::workspace::{self, Executable};
 
@@ -52,7 +54,9 @@ const BESIDE: &[&str] = &[
     "crates/record/tests/file_who.rs",
     "crates/record/tests/import.rs",
     "crates/record/tests/redact_property.rs",
+    "crates/terrace/tests/browser.rs",
     "crates/terrace/tests/cleared/main.rs",
+    "crates/terrace/tests/copy_trees.rs",
     "crates/terrace/tests/explain.rs",
     "crates/terrace/tests/explain_limits.rs",
     "crates/terrace/tests/export.rs",
@@ -69,6 +73,7 @@ const BESIDE: &[&str] = &[
     "crates/viewer/tests/decode.rs",
     "crates/viewer/tests/types.rs",
     "crates/viewer/tests/words.rs",
+    "xtask/tests/copy_guest.rs",
 ];
 
 /// Programs of [`BESIDE`] that run at a time. Each has threads of its own for its tests.
@@ -83,8 +88,16 @@ const SLOWEST: usize = 10;
 /// How a program ended.
 struct Run<'a> {
     program: &'a Executable,
-    passed: bool,
+    ended: Ended,
     time: Duration,
+}
+
+/// What a program did.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    passed: bool,
+    /// The number that it had, by which what it left is known.
+    process: Option<u32>,
 }
 
 /// Runs every test of the workspace.
@@ -97,6 +110,7 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
     programs.retain(|program| program.is_test);
     // Cargo names them as they are built, which is another order each time.
     programs.sort_by(|a, b| a.source.cmp(&b.source));
+    let before = Present::now();
     let (beside, alone): (Vec<_>, Vec<_>) =
         programs.iter().partition(|program| BESIDE.contains(&program.source.as_str()));
     let mut runs = run_beside(root, &beside);
@@ -104,14 +118,17 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
         runs.push(timed(program, || streamed(root, program, &[])));
     }
     print_slowest(&mut runs);
-    let failed: Vec<_> = runs.iter().filter(|run| !run.passed).map(|run| run.program).collect();
+    let failed: Vec<_> =
+        runs.iter().filter(|run| !run.ended.passed).map(|run| run.program).collect();
     once_more(root, &failed)?;
+    nothing_left(&runs, &Present::now().since(&before))?;
     cargo(root, &["test", "--workspace", "--doc", "--locked", "--quiet"], &[])
 }
 
 /// Runs the programs [`AT_A_TIME`]; prints what each said when it has ended.
 fn run_beside<'a>(root: &Path, programs: &[&'a Executable]) -> Vec<Run<'a>> {
-    let left = Mutex::new(programs.iter());
+    // From the end, where the longest is: as the last it would run without another beside it.
+    let left = Mutex::new(programs.iter().rev());
     let ended = Mutex::new(Vec::new());
     let worker = || {
         loop {
@@ -131,10 +148,10 @@ fn run_beside<'a>(root: &Path, programs: &[&'a Executable]) -> Vec<Run<'a>> {
     ended.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn timed<'a>(program: &'a Executable, run: impl FnOnce() -> bool) -> Run<'a> {
+fn timed<'a>(program: &'a Executable, run: impl FnOnce() -> Ended) -> Run<'a> {
     let started = Instant::now();
-    let passed = run();
-    Run { program, passed, time: started.elapsed() }
+    let ended = run();
+    Run { program, ended, time: started.elapsed() }
 }
 
 /// The program as cargo would run it: in the folder of its package.
@@ -146,16 +163,28 @@ fn command(root: &Path, program: &Executable, args: &[&str]) -> Command {
     command
 }
 
-/// Runs it with our own output; whether it passed.
-fn streamed(root: &Path, program: &Executable, args: &[&str]) -> bool {
+/// Runs it with our own output.
+fn streamed(root: &Path, program: &Executable, args: &[&str]) -> Ended {
     println!("\n     Running {}", program.source);
-    through(&program.source, command(root, program, args)).is_ok()
+    let mut text = Vec::new();
+    let ended = awaited(command(root, program, args), &mut text);
+    print!("{}", String::from_utf8_lossy(&text));
+    ended
 }
 
-/// Runs it and adds what it prints to `text`; whether it passed.
-fn captured(root: &Path, program: &Executable, text: &mut Vec<u8>) -> bool {
+/// Runs it and adds what it prints to `text`.
+fn captured(root: &Path, program: &Executable, text: &mut Vec<u8>) -> Ended {
     text.extend(format!("\n     Running {}\n", program.source).bytes());
-    match command(root, program, &[]).output() {
+    let mut command = command(root, program, &[]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    awaited(command, text)
+}
+
+/// Runs it to its end; adds what came through pipes to `text`, and why it could not be started.
+fn awaited(mut command: Command, text: &mut Vec<u8>) -> Ended {
+    let child = command.spawn();
+    let process = child.as_ref().ok().map(std::process::Child::id);
+    let passed = match child.and_then(std::process::Child::wait_with_output) {
         Ok(output) => {
             text.extend(output.stdout.iter().chain(&output.stderr));
             output.status.success()
@@ -164,7 +193,25 @@ fn captured(root: &Path, program: &Executable, text: &mut Vec<u8>) -> bool {
             text.extend(format!("cannot start: {error}\n").bytes());
             false
         }
+    };
+    Ended { passed, process }
+}
+
+/// Names what is left behind; an error if it is of a program of this run.
+fn nothing_left(runs: &[Run<'_>], left: &[Leftover]) -> Result<(), Error> {
+    let mut culprits = Vec::new();
+    for Leftover { words, process } in left {
+        let is_of = |run: &&Run<'_>| process.is_some() && run.ended.process == *process;
+        let source = runs.iter().find(is_of).map(|run| run.program.source.as_str());
+        culprits.extend(source);
+        println!("== tests: LEFT BEHIND by {}: {words}", source.unwrap_or("another process"));
     }
+    culprits.sort_unstable();
+    culprits.dedup();
+    if culprits.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Failed(format!("left something behind: {}", culprits.join(", "))))
 }
 
 fn print_slowest(runs: &mut [Run<'_>]) {
@@ -183,7 +230,7 @@ fn once_more(root: &Path, failed: &[&Executable]) -> Result<(), Error> {
     }
     for program in failed {
         println!("== tests: {} failed; once more, alone", program.source);
-        if !streamed(root, program, &["--test-threads=1"]) {
+        if !streamed(root, program, &["--test-threads=1"]).passed {
             return Err(Error::Failed(format!("{} failed twice", program.source)));
         }
     }
@@ -226,11 +273,22 @@ mod tests {
     fn what_fails_beside_others_is_known_and_said() {
         let absent = Executable { path: "/no/such/program".into(), ..shell() };
         let mut text = Vec::new();
-        assert!(captured(Path::new("."), &shell(), &mut text));
-        assert!(!captured(Path::new("."), &absent, &mut text));
+        assert!(captured(Path::new("."), &shell(), &mut text).passed);
+        assert!(!captured(Path::new("."), &absent, &mut text).passed);
         assert!(String::from_utf8(text).unwrap().contains("cannot start"));
         let runs = run_beside(Path::new("."), &[&absent, &absent, &absent]);
-        assert_eq!(runs.iter().filter(|run| !run.passed).count(), 3);
+        assert_eq!(runs.iter().filter(|run| !run.ended.passed).count(), 3);
+    }
+
+    #[test]
+    fn what_a_program_left_is_named_and_is_an_error_and_what_others_left_is_none() {
+        let program = shell();
+        let ended = Ended { passed: true, process: Some(7) };
+        let runs = [Run { program: &program, ended, time: Duration::ZERO }];
+        let of = |process| Leftover { words: "directory /tmp/x".to_owned(), process };
+        nothing_left(&runs, &[of(None), of(Some(8))]).unwrap();
+        let error = nothing_left(&runs, &[of(Some(7)), of(Some(7))]).unwrap_err().to_string();
+        assert_eq!(error, "left something behind: crates/x/tests/sh.rs");
     }
 
     #[test]
