@@ -8,11 +8,12 @@
 use libfuzzer_sys::fuzz_target;
 use policy::trace::{TraceError, TraceForm, TraceReader, TraceRequest};
 
-const FORMS: [TraceForm; 5] = [
+const FORMS: [TraceForm; 6] = [
     TraceForm::OracleGeneral,
     TraceForm::OracleSectors,
     TraceForm::Msr,
     TraceForm::Blkparse,
+    TraceForm::BlkparseCompleted,
     TraceForm::Iolog,
 ];
 

@@ -5,7 +5,8 @@
 //! 2. `memory` says what each amount of memory would have spared of the waits of all blocks, and
 //!    `interval` how sure that is.
 //! 3. `flash` says what a cache on a stick or an SSD would have spared of the disk time.
-//! 4. `answer` makes sentences of it.
+//! 4. `trace` judges the traces of other tools by their reads alone: [`observe_trace`].
+//! 5. `answer` makes sentences of it.
 //!
 //! Pure, as all of this crate. docs/advise.md says what is measured in it and what is concluded.
 
@@ -14,10 +15,12 @@ mod blocks;
 mod flash;
 mod interval;
 mod memory;
+mod trace;
 mod users;
 
 pub use blocks::{Observation, observe};
 pub use flash::{BlockAccess, BlockReads, CacheDevice};
+pub use trace::{DiskTime, TraceReads, observe_trace};
 
 use model::advice::{Advice, AdviceState, SCHEMA};
 
@@ -48,10 +51,11 @@ pub fn clash(observations: &[Observation]) -> Option<String> {
 #[must_use]
 pub fn advise(observations: &[Observation], request: &AdviceRequest) -> Advice {
     let pooled = blocks::pooled(observations);
-    let memory = memory::judge(&pooled, request);
-    // Places on disks are those of one recording.
-    let of_flash = if let [only] = observations { only } else { &pooled };
-    let flash = flash::judge(of_flash, &request.devices, &request.flash_bytes);
+    let (memory, trace) = match trace::judge(observations, &pooled, request) {
+        Some((memory, trace)) => (memory, Some(trace)),
+        None => (memory::judge(&pooled, request), None),
+    };
+    let flash = flash::judge(observations, &request.devices, &request.flash_bytes);
     let states = flash.iter().map(|one| one.state).chain([memory.state]);
     let helps = states.into_iter().any(|state| state == AdviceState::Helps);
     let (processes, groups) = users::first(&pooled, &memory);
@@ -64,12 +68,14 @@ pub fn advise(observations: &[Observation], request: &AdviceRequest) -> Advice {
         threads_waited_ns: pooled.waited_ns(),
         blocks: pooled.blocks.len() as u64,
         block_ns: pooled.blocks.iter().map(|block| block.length_ns).max().unwrap_or(0),
-        per_day_ns: memory::per_day_ns(&memory, pooled.span_ns()),
-        notes: answer::notes(&pooled, of_flash.reads.as_ref(), &flash),
+        per_day_ns: memory::per_day_ns(&memory, pooled.span_ns())
+            .filter(|_| trace.as_ref().is_none_or(trace::is_of_real_time)),
+        notes: answer::notes(&pooled, observations, &flash, trace.as_ref()),
         flash,
         processes,
         groups,
         memory,
+        trace,
         ..Advice::default()
     };
     advice.answer = answer::sentence(&advice);

@@ -122,6 +122,8 @@ pub struct FlashAdvice {
     pub times_from: String,
     /// Whether those times are assumed and were not measured.
     pub is_assumed: bool,
+    /// How long was watched of what it is judged by: the recordings that kept accesses.
+    pub span_ns: u64,
     /// The size that the answer names.
     pub named_bytes: Option<u64>,
     /// Sizes of the cache, each with what it would have spared.
@@ -141,6 +143,66 @@ pub struct FlashGain {
     pub reads: u64,
     /// What would have been written to it.
     pub written_bytes: u64,
+}
+
+/// Where the times of a trace come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceTimes {
+    /// From the trace.
+    #[default]
+    Trace,
+    /// From a disk that was measured.
+    Measured,
+    /// There are none.
+    None,
+}
+
+/// What a cache would have hit of the reads of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceAdvice {
+    /// What wrote it: `MSR CSV`.
+    pub form: String,
+    /// Where its times come from.
+    pub times: TraceTimes,
+    /// The same in words, of times that are not the trace's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_from: Option<String>,
+    /// From its first request to its last, by its own times.
+    pub span_ns: u64,
+    /// Its reads.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Its writes, which are not simulated.
+    pub writes: u64,
+    /// The bytes of the blocks that were read, each once: a larger cache gains nothing.
+    pub distinct_bytes: u64,
+    /// Whether it has objects, each of which counts as one block.
+    pub counts_objects: bool,
+    /// Each size of a cache, the smallest first.
+    pub sizes: Vec<TraceSize>,
+}
+
+/// What a cache of one size would have hit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceSize {
+    /// Its size.
+    pub bytes: u64,
+    /// Reads that the disk would have been spared if the least recently used is evicted: all
+    /// their blocks hit.
+    pub served_reads: u64,
+    /// The share of all blocks that hit, by policy of eviction.
+    pub policies: Vec<PolicyShare>,
+}
+
+/// What a cache of one policy of eviction would have hit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyShare {
+    /// Its name: `S3-FIFO`.
+    pub policy: String,
+    /// Blocks that hit by blocks that were read, 0 to 1.
+    pub hit_share: f64,
 }
 
 /// A process or a control group that waited for what came back.
@@ -182,6 +244,9 @@ pub struct Advice {
     pub memory: MemoryAdvice,
     /// Whether a cache on a stick or an SSD would have.
     pub flash: Vec<FlashAdvice>,
+    /// What a cache would have hit, of traces of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceAdvice>,
     /// Spared time in a day like this, if all of it were: concluded, not measured.
     pub per_day_ns: Option<u64>,
     /// The first processes that waited for what came back.

@@ -47,8 +47,22 @@ pub enum TraceForm {
     Msr,
     /// What `blkparse` prints in its default form; requests are counted where they are queued.
     Blkparse,
+    /// The same, counted where the disk has completed them, with the time since their issue.
+    BlkparseCompleted,
     /// What `fio --write_iolog` writes, version 2 or 3.
     Iolog,
+}
+
+impl TraceForm {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OracleGeneral | Self::OracleSectors => "oracleGeneral",
+            Self::Msr => "MSR CSV",
+            Self::Blkparse | Self::BlkparseCompleted => "blkparse",
+            Self::Iolog => "fio iolog",
+        }
+    }
 }
 
 /// One request for one or more blocks that follow each other.
@@ -62,6 +76,8 @@ pub struct TraceRequest {
     pub blocks: u32,
     /// Whether it writes.
     pub is_write: bool,
+    /// What the disk took for it, if the record says so.
+    pub latency_ns: Option<u64>,
 }
 
 impl TraceRequest {
@@ -98,6 +114,7 @@ struct RawRequest<'t> {
     file: &'t str,
     place: RawPlace,
     is_write: bool,
+    latency_ns: Option<u64>,
 }
 
 /// What a record asks for.
@@ -123,6 +140,7 @@ pub struct TraceReader {
     pending: Vec<u8>,
     records: u64,
     iolog: iolog::State,
+    issued: blkparse::Issued,
     first_ns: Option<u64>,
     last_ns: u64,
     files: BTreeMap<String, u64>,
@@ -137,10 +155,16 @@ impl TraceReader {
             pending: Vec::new(),
             records: 0,
             iolog: iolog::State::default(),
+            issued: blkparse::Issued::default(),
             first_ns: None,
             last_ns: 0,
             files: BTreeMap::new(),
         }
+    }
+
+    /// What it reads.
+    pub fn form(&self) -> TraceForm {
+        self.form
     }
 
     /// How many records were read, with those that are no requests.
@@ -227,7 +251,8 @@ impl TraceReader {
         match self.form {
             _ if text.is_empty() => Ok(None),
             TraceForm::Msr => msr::decode(text).map(Some),
-            TraceForm::Blkparse => blkparse::decode(text),
+            TraceForm::Blkparse => blkparse::queued(text),
+            TraceForm::BlkparseCompleted => self.issued.completed(text),
             _ => self.iolog.decode(text),
         }
     }
@@ -246,7 +271,8 @@ impl TraceReader {
             RawPlace::Range { offset, bytes } => self.range(raw.file, offset, bytes)?,
         };
         let at_ns = raw.at_ns - first_ns;
-        Ok(Some(TraceRequest { at_ns, first_key, blocks, is_write: raw.is_write }))
+        let RawRequest { is_write, latency_ns, .. } = raw;
+        Ok(Some(TraceRequest { at_ns, first_key, blocks, is_write, latency_ns }))
     }
 
     fn range(&mut self, file: &str, offset: u64, bytes: u64) -> Result<(u64, u32), TraceError> {
@@ -363,6 +389,71 @@ mod tests {
             error(TraceForm::Iolog, "fio version 4 iolog\n"),
             "record 1: it does not begin with \"fio version 2 iolog\" or 3"
         );
+    }
+
+    /// Of each form: cut, unsorted, and from 2^60 bytes on.
+    #[test]
+    fn each_form_says_which_record_cannot_be_right() {
+        use TraceForm::{Blkparse, BlkparseCompleted, Iolog, Msr, OracleGeneral, OracleSectors};
+        const FAR: u64 = 1 << 60;
+        let far = format!("record 2: its offset {FAR} is beyond any disk");
+        let msr = |last: &str| error(Msr, &format!("5,hm,0,Read,0,512,1\n{last}"));
+        assert_eq!(msr("5,hm,0,Read,0,512"), "record 2: its response time is missing");
+        assert_eq!(
+            msr("4,hm,0,Read,0,512,1"),
+            "record 2: its time is 0.0000001 s before the one above"
+        );
+        assert_eq!(msr(&format!("5,hm,0,Read,{FAR},512,1")), far);
+        for (form, action) in [(Blkparse, "Q"), (BlkparseCompleted, "C")] {
+            let line =
+                |last: &str| error(form, &format!("8,0 3 1 5.0 697 {action} R 8 + 8 [x]\n{last}"));
+            assert_eq!(line("8,0 3 1 5.0"), "record 2: it is cut before its action");
+            let cut = format!("8,0 3 1 5.0 697 {action} R 8 +");
+            assert_eq!(line(&cut), "record 2: its number of sectors is missing");
+            let late = format!("8,0 3 1 4.5 697 {action} R 8 + 8 [x]");
+            assert_eq!(line(&late), "record 2: its time is 0.5 s before the one above");
+            let place = format!("8,0 3 1 5.0 697 {action} R {} + 8 [x]", FAR / 512);
+            assert_eq!(line(&place), far);
+        }
+        let third = |last: &str| error(Iolog, &format!("fio version 3 iolog\n{last}"));
+        assert_eq!(third("9 f rea"), "record 2: its action is unknown: \"rea\"");
+        assert_eq!(third("9 f"), "record 2: its action is missing");
+        assert_eq!(third(&format!("9 f read {FAR} 512")), far);
+        let late = third("9 f read 0 512\n8 f read 0 512");
+        assert_eq!(late, "record 3: its time is 0.000001 s before the one above");
+        // Version 2 has waits alone: its time never runs backwards.
+        let second = |last: &str| error(Iolog, &format!("fio version 2 iolog\n{last}"));
+        assert_eq!(second("f wait"), "record 2: its wait is missing");
+        assert_eq!(second("f read 0"), "record 2: its length is missing");
+        assert_eq!(second(&format!("f write {FAR} 512")), far);
+        let late = encode_oracle_general(&[(5, 7), (4, 8)], 512);
+        for form in [OracleGeneral, OracleSectors] {
+            let unsorted = read(form, &late).unwrap_err();
+            assert_eq!(unsorted, "record 2: its time is 1 s before the one above");
+            let cut = read(form, &late[..25]).unwrap_err();
+            assert_eq!(cut, "record 2: it is cut after 1 of 24 bytes");
+        }
+        // An object may have any number.
+        assert!(read(OracleGeneral, &encode_oracle_general(&[(5, 7), (5, FAR)], 512)).is_ok());
+        let place = encode_oracle_general(&[(5, 7), (5, FAR / 512)], 512);
+        assert_eq!(read(OracleSectors, &place).unwrap_err(), far);
+    }
+
+    #[test]
+    fn blkparse_has_the_time_from_issue_to_completion() {
+        let text = "8,0 3 1 1.000 697 Q R 8 + 8 [x]\n8,0 3 1 1.001 697 D R 8 + 8 [x]\n\
+                    8,0 3 1 1.002 697 D W 8 + 8 [x]\n8,0 3 1 1.009 0 C R 8 + 8 [0]\n\
+                    8,0 3 1 1.010 0 C R 800 + 8 [0]\n8,0 3 1 1.022 0 C W 8 + 8 [0]\n\
+                    8,0 3 1 1.022 0 C WS 0 [0]\n8,0 3 1 1.022 0 C FF [0]\n";
+        let mut requests = Vec::new();
+        let mut reader = TraceReader::new(TraceForm::BlkparseCompleted, 4096);
+        reader.read(text.as_bytes(), &mut requests).unwrap();
+        let latencies: Vec<_> = requests.iter().map(|at| (at.is_write, at.latency_ns)).collect();
+        assert_eq!(latencies, [(false, Some(8_000_000)), (false, None), (true, Some(20_000_000))]);
+        let msr = "5,hm,0,Read,0,512,113736\n";
+        let mut reader = TraceReader::new(TraceForm::Msr, 4096);
+        reader.read(msr.as_bytes(), &mut requests).unwrap();
+        assert_eq!(requests[3].latency_ns, Some(11_373_600));
     }
 
     #[test]
@@ -518,6 +609,7 @@ mod tests {
                 (TraceForm::OracleSectors, &oracle[..]),
                 (TraceForm::Msr, msr.as_bytes()),
                 (TraceForm::Blkparse, blkparse.as_bytes()),
+                (TraceForm::BlkparseCompleted, blkparse.as_bytes()),
                 (TraceForm::Iolog, iolog.as_bytes()),
             ];
             for (form, seed) in seeds {
@@ -534,7 +626,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             for form in [TraceForm::OracleGeneral, TraceForm::OracleSectors, TraceForm::Msr,
-                         TraceForm::Blkparse, TraceForm::Iolog] {
+                         TraceForm::Blkparse, TraceForm::BlkparseCompleted, TraceForm::Iolog] {
                 let _ = read(form, &bytes);
                 let _ = read(form, &[b"fio version 3 iolog\n", &bytes[..]].concat());
             }

@@ -10,8 +10,10 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use support::limited_set::{needs, write_random};
-use support::{run, run_command, terrace};
+use support::{run, run_command, schema_complaint, terrace};
 use testkit::{Cgroup, SlowDisk, TempDir};
+
+const SCHEMA: &str = include_str!("../../../docs/advise.schema.json");
 
 const MIB: u64 = 1 << 20;
 const SET_BYTES: u64 = 96 * MIB;
@@ -60,11 +62,12 @@ fn what_more_memory_would_spare_is_what_it_then_spares() {
     let small = read_within(LIMIT_BYTES, &file, &set);
     let line = format!("advise {} --ram 32m --json", file.display());
     let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    assert_eq!(schema_complaint(SCHEMA, &advice), None, "{advice:#}");
     let large = read_within(LIMIT_BYTES + MORE_BYTES, &directory.join("large.trec"), &set);
 
     let text = terrace(&format!("advise {} --ram 32m,-4m", file.display())).done();
     assert!(text.contains("32 MiB more would have spared"), "{text}");
-    assert!(text.contains("-4 MiB: unproven: this recording has no"), "{text}");
+    assert!(text.contains("-4 MiB: unproven: what less memory"), "{text}");
     let left = advice["memory"]["file"]["left_bytes"].as_u64().unwrap();
     if left > SET_BYTES + small.returned_bytes {
         return testkit::skip("a machine where nothing else leaves memory meanwhile");
@@ -131,6 +134,7 @@ fn what_is_too_short_or_has_no_events_is_unproven() {
     let advice: Value = serde_json::from_str(&terrace(&line).done()).unwrap();
     let drawn = std::fs::read_to_string(&page).unwrap();
     assert!(drawn.contains("default-src 'none'") && drawn.contains("terrace.advise/1"));
+    assert_eq!(schema_complaint(SCHEMA, &advice), None, "{advice:#}");
     let why = advice["flash"][0]["text"].as_str().unwrap();
     assert!(why.contains("terrace record --accesses"), "{advice:#}");
     let measured = |text: &str| {
@@ -157,6 +161,120 @@ fn what_is_too_short_or_has_no_events_is_unproven() {
     terrace("advise --record 2s").refused(2, "at least 10 s");
     let twice = format!("advise {} {}", file.display(), file.display());
     terrace(&twice).refused(2, "of the same time");
+}
+
+/// 3,000 reads of 500 blocks in turn, each 10 ms after the one before.
+fn traced(line: impl Fn(u64, u64) -> String) -> String {
+    (0..3_000).map(|number| line(number, number % 500 * 800)).collect()
+}
+
+/// The advice of a trace as JSON that the schema accepts.
+fn of_trace(file: &Path, text: &[u8], options: &str) -> Value {
+    std::fs::write(file, text).unwrap();
+    let text = terrace(&format!("advise {} --json {options}", file.display())).done();
+    let advice: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schema_complaint(SCHEMA, &advice), None, "{text}");
+    let shares = advice["trace"]["sizes"].as_array().unwrap().last().unwrap();
+    let lru = shares["policies"].as_array().unwrap().iter().find(|one| one["policy"] == "LRU");
+    let share = lru.unwrap()["hit_share"].as_f64().unwrap();
+    assert!((share - 2_500.0 / 3_000.0).abs() < 1e-9, "{advice:#}");
+    assert_eq!((&advice["trace"]["reads"], &shares["served_reads"]), (&3000.into(), &2500.into()));
+    advice
+}
+
+#[test]
+fn traces_of_other_tools_are_judged_in_every_form() {
+    let directory = TempDir::new();
+    let file = directory.join("secret-trace");
+    let msr = traced(|number, sector| {
+        let (at, offset) = (128_166_372_003_061_629 + number * 100_000, sector * 512);
+        format!("{at},hm,0,Read,{offset},4096,80000\n")
+    });
+    let advice = of_trace(&file, msr.as_bytes(), "");
+    assert_eq!(
+        (&advice["trace"]["form"], &advice["trace"]["times"]),
+        (&"MSR CSV".into(), &"trace".into())
+    );
+    // 2,500 of 3,000 reads of 8 ms each, of half a minute.
+    let spared = advice["memory"]["sizes"][1]["spared"]["ns"].as_u64().unwrap() as f64 / 1e9;
+    assert!((19.0..21.0).contains(&spared), "{advice:#}");
+    let page = directory.join("page.html");
+    let line = format!("advise {} --page {}", file.display(), page.display());
+    let text = terrace(&line).done();
+    let first = text.lines().find(|line| line.contains("more would have spared"));
+    assert!(
+        first.is_some_and(|line| line.contains("2 MiB more would have spared 20 s (")),
+        "{text}"
+    );
+    for word in ["What a cache would have hit", "S3-FIFO", "reads served", "83"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let drawn = std::fs::read_to_string(&page).unwrap();
+    assert!(drawn.contains("a trace (MSR CSV)") && !drawn.contains("secret-trace"));
+
+    let lines = |number: u64, sector: u64, actions: &[(&str, u64)]| -> String {
+        let of_action = |(action, after_us): &(&str, u64)| {
+            let at_s = (number * 10_000 + after_us) as f64 / 1e6;
+            format!("  8,0    3 {number:8} {at_s:.9}   697  {action}   R {sector} + 8 [x]\n")
+        };
+        actions.iter().map(of_action).collect()
+    };
+    let whole = [("Q", 0), ("G", 1), ("I", 2), ("D", 3), ("C", 8_003)];
+    let advice = of_trace(&file, traced(|at, sector| lines(at, sector, &whole)).as_bytes(), "");
+    let spared = advice["memory"]["sizes"][1]["spared"]["ns"].as_u64().unwrap() as f64 / 1e9;
+    assert!((19.0..21.0).contains(&spared), "{advice:#}");
+    let queued = traced(|at, sector| lines(at, sector, &[("Q", 0)]));
+    let advice = of_trace(&file, queued.as_bytes(), "");
+    assert_eq!(advice["trace"]["times"], "none");
+
+    let lines = traced(|at, sector| format!("{} /dev/sdb read {} 4096\n", at * 10, sector * 512));
+    let iolog = format!("fio version 3 iolog\n0 /dev/sdb add\n{lines}");
+    let advice = of_trace(&file, iolog.as_bytes(), "--flash 64m");
+    let answer = advice["answer"].as_str().unwrap();
+    let begin = "a cache of 64 MiB would have served 83.3 % of 3,000 reads; the seconds are unproven: \
+                 the fio iolog trace has no times of the disk";
+    assert!(answer.starts_with(begin), "{advice:#}");
+    let exported = directory.join("oracle");
+    let line = format!("export {} --to oracle-general -o {}", file.display(), exported.display());
+    terrace(&line).done();
+    let packed = zstd::bulk::compress(&std::fs::read(&exported).unwrap(), 3).unwrap();
+    let with = directory.join("with.json");
+    std::fs::write(&with, WITH_DISK).unwrap();
+    let advice = of_trace(&file, &packed, &format!("--with {}", with.display()));
+    assert_eq!(advice["trace"]["times"], "measured");
+    assert_eq!(advice["disk_ns"], 24_000_000_000_u64, "{advice:#}");
+    let gain = advice["flash"][0]["sizes"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(gain["spared"]["ns"], 2_500 * 6_000_000_u64, "{advice:#}");
+}
+
+/// A stick of 2 ms beside a disk of 8 ms.
+const WITH_DISK: &str = r#"{"result": {"random_read": {"mean_ns": 2e6, "served_by": "device"},
+    "sequential_read": {"bytes_per_s": {"median": 90e6}, "served_by": "device"},
+    "disk": {"disk": "sda", "random_read": {"mean_ns": 8e6, "served_by": "device"}}}}"#;
+
+#[test]
+fn a_trace_that_cannot_be_right_is_one_line_with_its_record() {
+    let directory = TempDir::new();
+    let file = directory.join("trace");
+    let refused = |text: &[u8], why: &str| {
+        std::fs::write(&file, text).unwrap();
+        let ran = terrace(&format!("advise {}", file.display()));
+        ran.refused(3, why);
+    };
+    let good = "128166372003061629,hm,0,Read,0,4096,1\n";
+    refused(format!("{good}{good}128166372003061629,hm,0,Re").as_bytes(), "record 3: its type");
+    refused(format!("{good}1,hm,0,Read,0,4096,1\n").as_bytes(), "record 2: its time");
+    let far = format!("{good}128166372003061629,hm,0,Read,{},4096,1\n", 1_u64 << 60);
+    refused(far.as_bytes(), "record 2: its offset");
+    refused(b"hello\n", "is neither a recording nor a trace of a known form");
+    std::fs::write(&file, good).unwrap();
+    let recording = directory.join("short.trec");
+    let options = ["--trace", "none", "-o", &*recording.to_string_lossy()];
+    run(run_command(&options, &["true"]));
+    let line = format!("advise {} {}", file.display(), recording.display());
+    terrace(&line).refused(2, "cannot be judged together");
+    let text = terrace(&format!("advise {}", file.display())).done();
+    assert!(text.contains("Unproven: 1 block read seen"), "{text}");
 }
 
 fn read_within(limit: u64, recording: &Path, set: &Path) -> LimitedRun {

@@ -1,8 +1,9 @@
 // The page of advice: the answer first, then the curve of what more memory would have spared, the
-// sizes in a table, who waited, and what is measured and what is concluded.
+// sizes in a table, of a trace what each policy would have hit, who waited, and what is measured
+// and what is concluded.
 import { drawn, element, jsonOf } from "./dom.js";
 import { figure } from "./format.js";
-import { curveAxis, curveFit, curveTable } from "./curves.js";
+import { curveAxis, curveFigureOf, curveFit, curveTable } from "./curves.js";
 
 /** @typedef {{ns: number, low_ns: number, high_ns: number}} Spared */
 /**
@@ -11,16 +12,24 @@ import { curveAxis, curveFit, curveTable } from "./curves.js";
  */
 /** @typedef {{bytes: number, spared: Spared, hits: number, reads: number}} FlashGain */
 
+/**
+ * @typedef {{bytes: number, served_reads: number, policies: {policy: string, hit_share: number}[]}}
+ * TraceSize
+ */
+
 const advice = jsonOf("advise");
 const adviceMemory = advice.memory;
+const adviceTrace = advice.trace;
 const adviceCurve = /** @type {MemoryGain[]} */ (adviceMemory.curve).filter(gain => gain.spared);
 const ADVICE_GRADES = /** @type {Record<string, string>} */ ({
   helps: "More memory would have helped",
   nothing: "More memory would have gained nothing",
-  unproven: "This recording does not say",
+  unproven: adviceTrace ? "This trace does not say" : "This recording does not say",
 });
-const adviceGrade =
-  advice.state === "helps" && adviceMemory.state !== "helps"
+const adviceIsHits = adviceTrace?.times === "none" && adviceTrace.sizes.length > 0;
+const adviceGrade = adviceIsHits
+  ? "The hits are known, the seconds are not"
+  : advice.state === "helps" && adviceMemory.state !== "helps"
     ? "A cache on another device would have helped"
     : (ADVICE_GRADES[adviceMemory.state] ?? adviceMemory.state);
 
@@ -177,6 +186,68 @@ function adviceFlash() {
     : null;
 }
 
+/** What a cache would have hit of the reads of a trace, by its size and policy of eviction. */
+function adviceHits() {
+  const sizes = /** @type {TraceSize[]} */ (adviceTrace?.sizes ?? []);
+  if (!sizes.length) return null;
+  const names = sizes[0].policies.map(one => one.policy);
+  const share = (/** @type {TraceSize} */ size, /** @type {string} */ name) =>
+    size.policies.find(one => one.policy === name)?.hit_share ?? 0;
+  const rows = sizes.map(size => {
+    const shares = [
+      size.served_reads / (adviceTrace.reads || 1),
+      ...names.map(name => share(size, name)),
+    ];
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, figure(size.bytes, "bytes")),
+      ...shares.map(value => element("td.number", {}, figure(value, "ratio"))),
+    );
+  });
+  return adviceSection(
+    "What a cache would have hit",
+    sizes.length > 1
+      ? curveFigureOf({
+          id: "hits",
+          title: "By size and policy of eviction",
+          note: "The share of all blocks that were read.",
+          x: { name: "size of the cache", unit: "bytes", log: true },
+          y: { name: "hits", unit: "ratio", log: false },
+          lines: names.map(name => ({
+            name,
+            points: sizes.map(size => ({ x: size.bytes, y: share(size, name) })),
+            strong: name === "LRU",
+          })),
+        })
+      : null,
+    curveTable(["size", "reads that it serves", ...names], rows),
+  );
+}
+
+/** What a trace has, and what its seconds are of. */
+function adviceTraceGrounds() {
+  const bytes = figure(adviceTrace.read_bytes, "bytes");
+  const different = figure(adviceTrace.distinct_bytes, "bytes");
+  const length = figure(adviceTrace.span_ns, "ns");
+  return [
+    [
+      "measured",
+      `${figure(adviceTrace.reads, "count")} reads of ${bytes}, ${different} of it different ` +
+        `blocks, and ${figure(adviceTrace.writes, "count")} writes in ${length}.`,
+    ],
+    adviceTrace.times === "trace" && [
+      "measured",
+      `For ${figure(advice.disk_ns, "ns")} at least one read was under way; added up they took ` +
+        `${figure(advice.threads_waited_ns, "ns")}.`,
+    ],
+    adviceTrace.times === "measured" && [
+      "concluded",
+      `One after the other its reads take ${figure(advice.disk_ns, "ns")}.`,
+    ],
+  ];
+}
+
 /** @param {string} title @param {{label: string, share: number, spared_ns: number}[]} users */
 const adviceUsers = (title, users) =>
   users.length
@@ -197,10 +268,10 @@ const adviceUsers = (title, users) =>
       )
     : null;
 
-/** What is measured, and what is concluded. */
-function adviceGrounds() {
+/** What a recording has. */
+function adviceRecordingGrounds() {
   const { file, swap } = adviceMemory;
-  const facts = [
+  return [
     ["measured", `${figure(advice.span_ns, "ns")} were recorded.`],
     [
       "measured",
@@ -216,6 +287,13 @@ function adviceGrounds() {
         `${figure(swap.came_back_bytes, "bytes")} of swap came back after they had left memory ` +
         "(from one page in 16).",
     ],
+  ];
+}
+
+/** What is measured, and what is concluded. */
+function adviceGrounds() {
+  const facts = [
+    ...(adviceTrace ? adviceTraceGrounds() : adviceRecordingGrounds()),
     advice.per_day_ns && [
       "concluded",
       `If a whole day were like this: ${figure(advice.per_day_ns, "ns")} a day.`,
@@ -258,7 +336,7 @@ document.body.append(
           "more memory",
         )
       : null,
-    adviceMemory.sizes.length
+    adviceMemory.sizes.length && !adviceIsHits
       ? adviceSection(
           "Each size",
           curveTable(
@@ -268,6 +346,7 @@ document.body.append(
         )
       : null,
     adviceFlash(),
+    adviceHits(),
     adviceUsers("Who waited for what came back", advice.processes),
     adviceUsers("By group", advice.groups),
     adviceSection("What this rests on", adviceGrounds()),

@@ -37,7 +37,7 @@ export function curveAxis(low, high, from, to, unit, log, room) {
   /** @type {number[]} */
   let ticks = [];
   if (log) {
-    const [start, base] = unit === "bytes" ? [4096, 16] : [1e-3, 10];
+    const [start, base] = unit === "bytes" ? [4096, high / low < 300 ? 4 : 16] : [1e-3, 10];
     const parts = base === 10 && high / low < 300 ? [1, 2, 5] : [1];
     for (let decade = start; decade <= high; decade *= base)
       ticks.push(...parts.map(part => part * decade));

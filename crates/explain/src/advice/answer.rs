@@ -3,15 +3,17 @@
 
 use super::MIB;
 use super::blocks::{KindReturns, Observation};
-use super::flash::{BlockReads, CacheDevice, widest};
+use super::flash::{BlockReads, CacheDevice, NAMED_SHARE, Simulated, widest};
 use super::memory::RETURNS_MIN;
+use super::trace::{self, is_timeless};
 use crate::wording::{count, percent};
 use model::Bytes;
 use model::advice::{
-    Advice, AdviceState, FlashAdvice, FlashGain, MemoryAdvice, MemoryGain, SparedTime,
+    Advice, AdviceState, FlashAdvice, FlashGain, MemoryAdvice, MemoryGain, SparedTime, TraceAdvice,
 };
 use model::bytes::three_digits;
 use model::text::long_time;
+use std::collections::BTreeMap;
 
 /// Why less memory is not judged.
 pub(super) const NO_HITS: &str =
@@ -36,14 +38,43 @@ pub(super) fn unreadable(damage: &str) -> String {
 pub(super) const FEW_PIECES: &str =
     "fewer than four pieces of time were recorded: how sure the seconds are is not known";
 
-/// Why no accesses of several recordings are judged.
-pub(super) const ONE_ALONE: &str =
-    "the accesses of one recording are judged, and several were given: give one of them alone";
+/// Why less memory is not judged by a trace.
+pub(super) const NO_HITS_OF_TRACE: &str =
+    "what less memory would cost shows in hits, and a trace has what reached the disk alone";
+
+/// Why no seconds of a trace are known.
+pub(super) fn no_times(form: &str) -> String {
+    format!(
+        "the {form} trace has no times of the disk (--with the JSON of `terrace boost qualify STICK \
+         --for DISK` prices its reads)"
+    )
+}
+
+/// `a cache of 512 MiB would have served 58 % of 1,234,567 reads, a larger one at most 62 %; ...`
+pub(super) fn of_hits(caches: &BTreeMap<u64, Simulated>, reads: u64, why: &str) -> String {
+    let most = caches.values().map(|cache| cache.hits).max().unwrap_or(0);
+    let is_enough = |hits: u64| hits as f64 >= most as f64 * NAMED_SHARE;
+    let Some((bytes, cache)) = caches.iter().find(|(_, cache)| is_enough(cache.hits)) else {
+        return why.to_owned();
+    };
+    let share = |hits: u64| percent(hits as f64 / reads.max(1) as f64);
+    let (size, all) = (Bytes(*bytes), count(reads));
+    let mut text =
+        format!("a cache of {size} would have served {} of {all} reads", share(cache.hits));
+    if share(most) != share(cache.hits) {
+        text.push_str(&format!(", a larger one at most {}", share(most)));
+    }
+    format!("{text}; the seconds are unproven: {why}")
+}
 
 /// The answer in one sentence; what helps comes first, and a command that can be copied last.
 pub(super) fn sentence(advice: &Advice) -> String {
-    let flash = flash_texts(&advice.flash, advice.span_ns);
     let memory = &advice.memory;
+    // What has no seconds says so by itself, of flash too.
+    if advice.trace.as_ref().is_some_and(|trace| is_timeless(trace) && !trace.sizes.is_empty()) {
+        return memory.text.clone();
+    }
+    let flash = flash_texts(&advice.flash);
     let state = match memory.state {
         AdviceState::Helps => "",
         AdviceState::Nothing => "none: ",
@@ -58,7 +89,7 @@ pub(super) fn sentence(advice: &Advice) -> String {
 }
 
 /// What is said of the devices that were judged.
-fn flash_texts(flash: &[FlashAdvice], span_ns: u64) -> Vec<String> {
+fn flash_texts(flash: &[FlashAdvice]) -> Vec<String> {
     let of_state = |state| flash.iter().filter(move |one| one.state == state);
     let mut texts: Vec<String> = of_state(AdviceState::Helps).map(|one| one.text.clone()).collect();
     let mut useless: Vec<(&FlashGain, Vec<&str>)> = Vec::new();
@@ -71,6 +102,7 @@ fn flash_texts(flash: &[FlashAdvice], span_ns: u64) -> Vec<String> {
         }
     }
     let useless = useless.into_iter();
+    let span_ns = flash.first().map_or(0, |one| one.span_ns);
     texts.extend(
         useless.map(|(gain, devices)| spared_by_cache(&devices.join(" or "), gain, span_ns)),
     );
@@ -126,7 +158,8 @@ pub(super) fn a_device(kind: &str) -> &'static str {
 
 /// What is said of few block reads.
 pub(super) fn few_reads(reads: u64, min: u64) -> String {
-    format!("{} block reads seen, at least {} are needed", count(reads), count(min))
+    let noun = if reads == 1 { "block read" } else { "block reads" };
+    format!("{} {noun} seen, at least {} are needed", count(reads), count(min))
 }
 
 /// What the wall time hides: others ran while threads waited, or several waited at once.
@@ -218,11 +251,14 @@ pub(super) fn beyond(reach_bytes: u64) -> String {
 /// What widens the interval, and what is not priced.
 pub(super) fn notes(
     seen: &Observation,
-    reads: Option<&BlockReads>,
+    observations: &[Observation],
     flash: &[FlashAdvice],
+    trace: Option<&TraceAdvice>,
 ) -> Vec<String> {
-    let mut notes = of_devices(flash);
-    notes.extend(reads.map_or_else(Vec::new, |reads| of_reads(seen, reads)));
+    let is_said = trace.is_some_and(|trace| is_timeless(trace) && !trace.sizes.is_empty());
+    let mut notes = if is_said { Vec::new() } else { of_devices(flash) };
+    notes.extend(trace.map_or_else(Vec::new, trace::notes));
+    notes.extend(of_reads(seen, observations, trace.is_some()));
     if seen.lost > 0 {
         notes.push(format!(
             "{} kernel events were lost ({}): the interval is wider by as much",
@@ -241,23 +277,48 @@ pub(super) fn notes(
 }
 
 /// What the block reads are of, and what is missing of them.
-fn of_reads(seen: &Observation, reads: &BlockReads) -> Vec<String> {
+fn of_reads(seen: &Observation, observations: &[Observation], is_trace: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(why) = reads.damage.as_ref().filter(|_| !reads.reads.is_empty()) {
+    let kept: Vec<&BlockReads> = observations.iter().filter_map(|one| one.reads.as_ref()).collect();
+    let judged = kept.iter().filter(|reads| !reads.reads.is_empty()).count();
+    notes.extend(of_several(observations.len(), judged, is_trace));
+    let damaged = kept.iter().filter(|reads| !reads.reads.is_empty());
+    if let Some(why) = damaged.filter_map(|reads| reads.damage.as_ref()).next() {
         notes.push(format!("the accesses of the recording end early: {why}"));
     }
-    if reads.shift > 0 {
-        let regions = 1_u64 << reads.shift.min(63);
-        notes.push(format!("of block requests one region in {} was kept", count(regions)));
+    let shift = kept.iter().map(|reads| reads.shift).max().unwrap_or(0);
+    if shift > 0 {
+        let regions = count(1_u64 << shift.min(63));
+        notes.push(format!("of block requests one region in {regions} was kept"));
     }
-    if reads.lost > 0 {
-        let lost = count(reads.lost);
+    let lost = kept.iter().fold(0_u64, |sum, reads| sum.saturating_add(reads.lost));
+    if lost > 0 {
+        let lost = count(lost);
         notes.push(format!("{lost} block requests were lost: the range is wider by as much"));
     }
-    if !seen.is_machine && !reads.reads.is_empty() {
+    if !seen.is_machine && judged > 0 {
         notes.push(
             "the block requests are those of the whole machine, the waits those of what was \
              recorded: a cache is judged as if it gained the same share of both"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// Which of several recordings a cache is judged by, and how it begins each.
+fn of_several(recordings: usize, judged: usize, is_trace: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if judged > 0 && judged < recordings && !is_trace {
+        notes.push(format!(
+            "{judged} of {recordings} recordings kept accesses: a stick or an SSD is judged by these \
+             alone"
+        ));
+    }
+    if judged > 1 {
+        notes.push(
+            "a cache begins each of them empty, as what happened between them is not known: a full \
+             one spares more"
                 .to_owned(),
         );
     }

@@ -6,6 +6,7 @@
 //! or a sixth of a recording that is shorter than six of them.
 
 use super::flash::BlockReads;
+use super::trace::TraceFacts;
 use crate::recording::accounting::{Accounts, account};
 use crate::recording::doubts;
 use crate::recording::who::shares;
@@ -117,8 +118,8 @@ pub struct Observation {
     pub(super) zram_bytes: u64,
     /// Why its figures deserve less trust.
     pub(super) doubts: Vec<String>,
-    /// Whether several recordings are in it, with accesses, which one alone is judged by.
-    pub(super) has_others_reads: bool,
+    /// What it is if it is the trace of another tool.
+    pub(super) trace: Option<TraceFacts>,
     /// The block reads, if the recording kept them.
     pub(super) reads: Option<BlockReads>,
     /// Waits for what came back by process and by group, ns.
@@ -198,7 +199,7 @@ pub fn observe(recording: &Recording) -> Observation {
         doubts: doubts::besides_losses(&view),
         zswap_bytes: zswap_pages.saturating_mul(page_bytes),
         zram_bytes: view.growth_between("disk.zram", ".read_bytes").unwrap_or(0),
-        has_others_reads: false,
+        trace: None,
         reads: None,
         blocks: blocks(&view, page_bytes),
         processes,
@@ -206,10 +207,15 @@ pub fn observe(recording: &Recording) -> Observation {
     }
 }
 
+/// How many pieces so long a time has.
+pub(super) fn piece_count(wall_ns: u64) -> u64 {
+    (wall_ns / BLOCK_NS).clamp(BLOCKS_MIN, BLOCKS_MAX)
+}
+
 /// The pieces of a recording.
 fn blocks(view: &View, page_bytes: u64) -> Vec<TimeBlock> {
     let wall_ns = view.wall_ns();
-    let count = (wall_ns / BLOCK_NS).clamp(BLOCKS_MIN, BLOCKS_MAX);
+    let count = piece_count(wall_ns);
     let (mut from_ns, mut gap_ns) = (view.from_ns(), 0_u64);
     let mut blocks = Vec::new();
     for number in 1..=count {
@@ -346,8 +352,13 @@ pub(super) fn total(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-/// Why recordings cannot be judged together: two machines, or twice the same time.
+/// Why recordings cannot be judged together: two machines, twice the same time, or traces among
+/// them.
 pub(super) fn clash(observations: &[Observation]) -> Option<String> {
+    let traces = observations.iter().filter(|one| one.trace.is_some()).count();
+    if traces > 0 && traces < observations.len() {
+        return Some("recordings and traces of other tools cannot be judged together".to_owned());
+    }
     let hosts: Vec<&String> = observations.iter().filter_map(|one| one.host.as_ref()).collect();
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
         return Some(format!("recordings of two machines, {} and {other}", hosts[0]));
@@ -369,7 +380,6 @@ pub(super) fn pooled(observations: &[Observation]) -> Observation {
         return Observation::default();
     };
     let mut all = Observation { reads: None, ..first.clone() };
-    all.has_others_reads = observations.iter().any(|one| one.reads.is_some());
     for one in others {
         if !all.subject.split("; ").any(|subject| subject == one.subject) {
             all.subject = format!("{}; {}", all.subject, one.subject);

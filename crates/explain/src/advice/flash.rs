@@ -4,11 +4,14 @@
 //! runs out). A read of which all blocks hit costs the time of that device instead of the time that
 //! the disk was seen to take. Of the waits for disks in each piece of the recording that share
 //! would have been spared. The judge is time, not the share of hits.
+//!
+//! Of several recordings each begins with an empty cache: what happened between them is not known,
+//! so that what the cache holds is never taken for more than was seen. Their pieces are summed up.
 
-use super::blocks::Observation;
-use super::{GIB, answer, interval, memory};
+use super::blocks::{Observation, TimeBlock, total};
+use super::{GIB, answer, interval, memory, trace};
 use model::advice::{AdviceState, FlashAdvice, FlashGain, SparedTime};
-use policy::admission::ShortRuns;
+use policy::admission::{Admission, ShortRuns};
 use policy::eviction::Lru;
 use policy::simulate::SimulatedCache;
 use std::cmp::Reverse;
@@ -16,13 +19,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
 /// Blocks of a cache.
-const BLOCK_BYTES: u64 = 4096;
+pub(super) const BLOCK_BYTES: u64 = 4096;
 
 /// Sectors of a block.
-const BLOCK_SECTORS: u64 = BLOCK_BYTES / 512;
+pub(super) const BLOCK_SECTORS: u64 = BLOCK_BYTES / 512;
 
 /// Blocks of a disk have smaller numbers than two to the power of this: 64 PiB.
-const DISK_SHIFT: u32 = 44;
+pub(super) const DISK_SHIFT: u32 = 44;
 
 /// Longer runs stay on the disk: 256 KiB. Picked: a disk reads so much in less than a seek.
 const RUN_BLOCKS: u64 = 64;
@@ -32,13 +35,13 @@ const RUN_BLOCKS: u64 = 64;
 const SLOTS_MAX: u64 = 1 << 24;
 
 /// Fewer reads say nothing. Picked, as of pages that came back.
-const READS_MIN: u64 = 1_000;
+pub(super) const READS_MIN: u64 = 1_000;
 
 /// Sizes that are judged if none is named.
 const USUAL_SIZES: [u64; 4] = [4 * GIB, 8 * GIB, 16 * GIB, 32 * GIB];
 
 /// The smallest size with this share of the best is the one that the answer names.
-const NAMED_SHARE: f64 = 0.9;
+pub(super) const NAMED_SHARE: f64 = 0.9;
 
 /// A request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +99,11 @@ impl CacheDevice {
         Self::assumed("ssd", 90e3, 500e6, "0.09 ms and 500 MB/s, as a usual SSD")
     }
 
+    /// Memory: what is in it costs no time of a device.
+    pub(super) fn memory() -> Self {
+        Self::assumed("memory", 0.0, f64::INFINITY, "")
+    }
+
     fn assumed(kind: &str, read_ns: f64, bytes_per_s: f64, words: &str) -> Self {
         let (kind, times_from) = (kind.to_owned(), format!("assumed: {words}"));
         Self { kind, read_ns, bytes_per_s, times_from, is_assumed: true }
@@ -116,35 +124,243 @@ struct HitSums {
     disk_ns: u64,
 }
 
+/// The recordings that kept block reads, in their order.
+pub(super) struct Reads<'a> {
+    parts: Vec<Part<'a>>,
+}
+
+/// One of them.
+struct Part<'a> {
+    seen: &'a Observation,
+    reads: &'a BlockReads,
+    disks: Disks,
+    /// The ends of its pieces.
+    ends: Vec<u64>,
+}
+
+/// What one cache would have done.
+pub(super) struct Simulated {
+    /// Of the pieces of all recordings.
+    pieces: Vec<HitSums>,
+    /// Reads of which all blocks hit.
+    pub(super) hits: u64,
+    /// Their bytes.
+    pub(super) hit_bytes: u64,
+    /// Blocks that were written to the cache.
+    admitted: u64,
+}
+
+impl<'a> Reads<'a> {
+    pub(super) fn of(observations: &'a [Observation]) -> Self {
+        let part = |seen: &'a Observation| {
+            let reads = seen.reads.as_ref().filter(|reads| !reads.reads.is_empty())?;
+            Some(Part { seen, reads, disks: disk_numbers(reads), ends: block_ends(seen) })
+        };
+        Self { parts: observations.iter().filter_map(part).collect() }
+    }
+
+    /// How many recordings these are.
+    pub(super) fn recordings(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// What was kept of them.
+    pub(super) fn kept(&self) -> impl Iterator<Item = &'a BlockReads> + '_ {
+        self.parts.iter().map(|part| part.reads)
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = &'a TimeBlock> + '_ {
+        self.parts.iter().flat_map(|part| &part.seen.blocks)
+    }
+
+    pub(super) fn span_ns(&self) -> u64 {
+        total(self.blocks().map(|block| block.length_ns))
+    }
+
+    pub(super) fn disk_ns(&self) -> u64 {
+        total(self.blocks().map(|block| block.disk_ns))
+    }
+
+    /// All reads, of which a share may have been kept.
+    pub(super) fn count(&self) -> u64 {
+        total(self.kept().map(|reads| scaled(reads.reads.len() as u64, reads)))
+    }
+
+    /// Those that were kept.
+    pub(super) fn kept_count(&self) -> u64 {
+        total(self.kept().map(|reads| reads.reads.len() as u64))
+    }
+
+    /// The share of the requests that was lost, 0 to 1.
+    fn lost_share(&self) -> f64 {
+        let lost = total(self.kept().map(|reads| reads.lost)) as f64;
+        lost / (self.kept_count() as f64 + lost).max(1.0)
+    }
+
+    /// The keys of the blocks of each recording that `is_wanted`, with what one key stands for.
+    pub(super) fn keys(
+        &self,
+        is_wanted: fn(&BlockAccess) -> bool,
+    ) -> impl Iterator<Item = (&'a BlockReads, impl Iterator<Item = u64>)> {
+        self.parts.iter().map(move |part| {
+            let wanted = part.reads.reads.iter().filter(move |read| is_wanted(read));
+            (part.reads, wanted.flat_map(|read| keys(read, &part.disks)))
+        })
+    }
+
+    /// Simulates a cache of `bytes` bytes, empty at the start of each recording, that reads which
+    /// are not wanted go past.
+    pub(super) fn simulated<A: Admission>(
+        &self,
+        bytes: u64,
+        is_wanted: fn(&BlockAccess) -> bool,
+        admission: impl Fn() -> A,
+    ) -> Simulated {
+        let mut all = Simulated { pieces: Vec::new(), hits: 0, hit_bytes: 0, admitted: 0 };
+        for part in &self.parts {
+            let wanted = part.reads.reads.iter().filter(|read| is_wanted(read));
+            let blocks = total(wanted.map(|read| keys(read, &part.disks).count() as u64));
+            let slots = slots_of(bytes, part.reads, blocks);
+            let mut cache = SimulatedCache::with_admission(Lru::new(slots), admission());
+            part.simulate(&mut cache, is_wanted, &mut all);
+            all.admitted += scaled(cache.counts().admitted, part.reads);
+        }
+        all
+    }
+
+    /// What the disks took for the reads that hit.
+    pub(super) fn hit_ns(&self, simulated: &Simulated) -> u64 {
+        let mut pieces = simulated.pieces.iter();
+        total(self.parts.iter().map(|part| {
+            let of_part = pieces.by_ref().take(part.ends.len());
+            scaled(total(of_part.map(|sum| sum.disk_ns)), part.reads)
+        }))
+    }
+
+    /// What the disk took for all reads of each piece.
+    pub(super) fn read_times(&self) -> Vec<u64> {
+        let mut sums = Vec::new();
+        for part in &self.parts {
+            let begin = sums.len();
+            sums.resize(begin + part.ends.len(), 0_u64);
+            for read in &part.reads.reads {
+                if let Some(sum) = sums[begin..].get_mut(part.piece(read)) {
+                    *sum = sum.saturating_add(read.latency_ns);
+                }
+            }
+        }
+        sums
+    }
+
+    /// The share of the read time that goes, of the waits in each piece.
+    pub(super) fn spared(
+        &self,
+        device: &CacheDevice,
+        simulated: &Simulated,
+        all_ns: &[u64],
+    ) -> SparedTime {
+        let pieces = self.blocks().zip(&simulated.pieces).zip(all_ns);
+        let walls: Vec<f64> = pieces
+            .map(|((block, hits), all_ns)| {
+                let gained = hits.disk_ns as f64 - device.time_ns(*hits);
+                let share = gained / (*all_ns).max(1) as f64;
+                block.waited_ns.min(block.disk_ns) as f64 * share
+            })
+            .collect();
+        let most = self.disk_ns() as f64;
+        let ns = walls.iter().sum::<f64>().clamp(0.0, most);
+        let (low, high) = interval::of_sum(&walls).unwrap_or((0.0, most));
+        let low = (low * (1.0 - self.lost_share())).clamp(0.0, ns);
+        let high = (high * (1.0 + self.lost_share())).clamp(ns, most.max(ns));
+        SparedTime { ns: ns as u64, low_ns: low as u64, high_ns: high as u64 }
+    }
+}
+
+impl Part<'_> {
+    fn piece(&self, read: &BlockAccess) -> usize {
+        self.ends.partition_point(|end| *end <= read.at_ns)
+    }
+
+    fn simulate<A: Admission>(
+        &self,
+        cache: &mut SimulatedCache<Lru, A>,
+        is_wanted: fn(&BlockAccess) -> bool,
+        all: &mut Simulated,
+    ) {
+        let begin = all.pieces.len();
+        all.pieces.resize(begin + self.ends.len(), HitSums::default());
+        let (mut hits, mut hit_bytes) = (0, 0);
+        for read in self.reads.reads.iter().filter(|read| is_wanted(read)) {
+            let mut is_hit = true;
+            for key in keys(read, &self.disks) {
+                is_hit &= cache.request(key);
+            }
+            if !is_hit {
+                continue;
+            }
+            let bytes = u64::from(read.sectors) * 512;
+            hits += 1;
+            hit_bytes += bytes;
+            if let Some(sum) = all.pieces[begin..].get_mut(self.piece(read)) {
+                sum.hits += 1;
+                sum.bytes += bytes;
+                sum.disk_ns = sum.disk_ns.saturating_add(read.latency_ns);
+            }
+        }
+        all.hits = all.hits.saturating_add(scaled(hits, self.reads));
+        all.hit_bytes = all.hit_bytes.saturating_add(scaled(hit_bytes, self.reads));
+    }
+}
+
+/// What a number of kept reads stands for.
+pub(super) fn scaled(kept: u64, reads: &BlockReads) -> u64 {
+    kept.saturating_mul(1 << reads.shift.min(31))
+}
+
+/// The slots of a cache of `bytes` bytes for the share of the reads that was kept; more than all
+/// of their `blocks` are not needed.
+pub(super) fn slots_of(bytes: u64, reads: &BlockReads, blocks: u64) -> NonZeroU32 {
+    let wanted = (bytes / BLOCK_BYTES) >> reads.shift.min(31);
+    let slots = u32::try_from(wanted.min(blocks).min(SLOTS_MAX)).unwrap_or(u32::MAX);
+    NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN)
+}
+
 /// Judges each device.
 pub(super) fn judge(
-    seen: &Observation,
+    observations: &[Observation],
     devices: &[CacheDevice],
     sizes: &[u64],
 ) -> Vec<FlashAdvice> {
-    let sizes = if sizes.is_empty() { &USUAL_SIZES[..] } else { sizes };
-    let why = if seen.has_others_reads { answer::ONE_ALONE } else { answer::NO_ACCESSES };
-    let Some(reads) = &seen.reads else {
-        return devices.iter().map(|device| unproven(device, why.to_owned())).collect();
-    };
-    if let Some(why) = reads.damage.as_ref().filter(|_| reads.reads.is_empty()) {
-        let text = answer::unreadable(why);
-        return devices.iter().map(|device| unproven(device, text.clone())).collect();
+    let reads = Reads::of(observations);
+    if let Some(why) = unproven_reason(observations, &reads) {
+        return devices.iter().map(|device| unproven(device, why.clone())).collect();
     }
-    if (reads.reads.len() as u64) < READS_MIN {
-        let text = answer::few_reads(reads.reads.len() as u64, READS_MIN);
-        return devices.iter().map(|device| unproven(device, text.clone())).collect();
-    }
-    let disks = disk_numbers(reads);
-    let blocks = reads.reads.iter().filter(|read| is_short(read)).map(|read| keys(read, &disks));
-    let most = blocks.map(|keys| keys.count() as u64).fold(0, u64::saturating_add).min(SLOTS_MAX);
-    let of_size = |bytes: &u64| {
-        let wanted = (*bytes / BLOCK_BYTES) >> reads.shift.min(31);
-        let slots = u32::try_from(wanted.min(most)).unwrap_or(u32::MAX);
-        (*bytes, simulated(seen, reads, &disks, NonZeroU32::new(slots).unwrap_or(NonZeroU32::MIN)))
+    let sizes = match (sizes, trace::is_trace(observations)) {
+        ([], true) => trace::usual_sizes(&reads, trace::JUDGED_SIZES),
+        ([], false) => USUAL_SIZES.to_vec(),
+        (sizes, _) => sizes.to_vec(),
     };
+    let of_size =
+        |bytes: &u64| (*bytes, reads.simulated(*bytes, is_short, || ShortRuns::new(RUN_BLOCKS)));
     let sums: Vec<_> = sizes.iter().map(of_size).collect();
-    devices.iter().map(|device| of_device(seen, reads, device, &sums)).collect()
+    let all_ns = reads.read_times();
+    devices.iter().map(|device| of_device(&reads, device, &sums, &all_ns)).collect()
+}
+
+/// Why no device is judged.
+fn unproven_reason(observations: &[Observation], reads: &Reads) -> Option<String> {
+    if reads.recordings() == 0 {
+        let damage = observations.iter().find_map(|one| one.reads.as_ref()?.damage.as_ref());
+        return Some(match damage {
+            Some(why) => answer::unreadable(why),
+            None if trace::is_trace(observations) => answer::few_reads(0, READS_MIN),
+            None => answer::NO_ACCESSES.to_owned(),
+        });
+    }
+    if reads.kept_count() < READS_MIN {
+        return Some(answer::few_reads(reads.kept_count(), READS_MIN));
+    }
+    trace::without_times(observations)
 }
 
 fn unproven(device: &CacheDevice, text: String) -> FlashAdvice {
@@ -156,33 +372,6 @@ fn unproven(device: &CacheDevice, text: String) -> FlashAdvice {
         is_assumed: device.is_assumed,
         ..FlashAdvice::default()
     }
-}
-
-/// The hits of each piece, and how many blocks were written to the cache.
-type Simulated = (Vec<HitSums>, u64);
-
-fn simulated(
-    seen: &Observation,
-    reads: &BlockReads,
-    disks: &Disks,
-    slots: NonZeroU32,
-) -> Simulated {
-    let ends = block_ends(seen);
-    let mut sums = vec![HitSums::default(); ends.len()];
-    let mut cache = SimulatedCache::with_admission(Lru::new(slots), ShortRuns::new(RUN_BLOCKS));
-    for read in reads.reads.iter().filter(|read| is_short(read)) {
-        let mut is_hit = true;
-        for key in keys(read, disks) {
-            is_hit &= cache.request(key);
-        }
-        let piece = ends.partition_point(|end| *end <= read.at_ns);
-        if let Some(sum) = sums.get_mut(piece).filter(|_| is_hit) {
-            sum.hits += 1;
-            sum.bytes += u64::from(read.sectors) * 512;
-            sum.disk_ns = sum.disk_ns.saturating_add(read.latency_ns);
-        }
-    }
-    (sums, cache.counts().admitted)
 }
 
 /// A request that is a long run of its own goes past the cache.
@@ -216,24 +405,24 @@ fn block_ends(seen: &Observation) -> Vec<u64> {
 }
 
 fn of_device(
-    seen: &Observation,
-    reads: &BlockReads,
+    reads: &Reads,
     device: &CacheDevice,
     sums: &[(u64, Simulated)],
+    all_ns: &[u64],
 ) -> FlashAdvice {
-    let all_ns = read_times(seen, reads);
-    let gain = |(bytes, (hits, admitted)): &(u64, Simulated)| FlashGain {
+    let gain = |(bytes, simulated): &(u64, Simulated)| FlashGain {
         bytes: *bytes,
-        spared: spared(seen, reads, device, hits, &all_ns),
-        hits: hits.iter().map(|sum| sum.hits).sum::<u64>() << reads.shift.min(31),
-        reads: (reads.reads.len() as u64) << reads.shift.min(31),
-        written_bytes: (admitted * BLOCK_BYTES) << reads.shift.min(31),
+        spared: reads.spared(device, simulated, all_ns),
+        hits: simulated.hits,
+        reads: reads.count(),
+        written_bytes: simulated.admitted.saturating_mul(BLOCK_BYTES),
     };
-    let mut advice = unproven(device, String::new());
+    let span_ns = reads.span_ns();
+    let mut advice = FlashAdvice { span_ns, ..unproven(device, String::new()) };
     advice.sizes = sums.iter().map(gain).collect();
     let most = advice.sizes.iter().map(|gain| gain.spared.ns).max().unwrap_or(0);
     let is_enough = |gain: &&FlashGain| gain.spared.ns as f64 >= most as f64 * NAMED_SHARE;
-    let state = |gain: &FlashGain| memory::state_of(&gain.spared, seen.span_ns());
+    let state = |gain: &FlashGain| memory::state_of(&gain.spared, span_ns);
     let is_worth = |gain: &&FlashGain| state(gain) != AdviceState::Nothing;
     let enough = advice.sizes.iter().filter(is_enough).min_by_key(|gain| gain.bytes);
     let Some(gain) = enough.filter(is_worth).or_else(|| widest(&advice.sizes)) else {
@@ -241,11 +430,10 @@ fn of_device(
     };
     (advice.state, advice.named_bytes, advice.text) = match state(gain) {
         AdviceState::Nothing => {
-            let text =
-                answer::spared_by_cache(answer::a_device(&device.kind), gain, seen.span_ns());
+            let text = answer::spared_by_cache(answer::a_device(&device.kind), gain, span_ns);
             (AdviceState::Nothing, None, text)
         }
-        state => (state, Some(gain.bytes), answer::of_flash(device, gain, seen.span_ns())),
+        state => (state, Some(gain.bytes), answer::of_flash(device, gain, span_ns)),
     };
     advice
 }
@@ -253,41 +441,4 @@ fn of_device(
 /// The size that may have spared the most, the smallest of several.
 pub(super) fn widest(sizes: &[FlashGain]) -> Option<&FlashGain> {
     sizes.iter().max_by_key(|gain| (gain.spared.high_ns, Reverse(gain.bytes)))
-}
-
-/// What the disk took for all reads of each piece.
-fn read_times(seen: &Observation, reads: &BlockReads) -> Vec<u64> {
-    let ends = block_ends(seen);
-    let mut sums = vec![0_u64; ends.len()];
-    for read in &reads.reads {
-        if let Some(sum) = sums.get_mut(ends.partition_point(|end| *end <= read.at_ns)) {
-            *sum = sum.saturating_add(read.latency_ns);
-        }
-    }
-    sums
-}
-
-/// The share of the read time that goes, of the waits in each piece.
-fn spared(
-    seen: &Observation,
-    reads: &BlockReads,
-    device: &CacheDevice,
-    hits: &[HitSums],
-    all_ns: &[u64],
-) -> SparedTime {
-    let pieces = seen.blocks.iter().zip(hits).zip(all_ns);
-    let walls: Vec<f64> = pieces
-        .map(|((block, hits), all_ns)| {
-            let gained = hits.disk_ns as f64 - device.time_ns(*hits);
-            let share = gained / (*all_ns).max(1) as f64;
-            block.waited_ns.min(block.disk_ns) as f64 * share
-        })
-        .collect();
-    let ns = walls.iter().sum::<f64>().clamp(0.0, seen.disk_ns() as f64);
-    let kept = reads.reads.len() as f64;
-    let lost = reads.lost as f64 / (kept + reads.lost as f64).max(1.0);
-    let (low, high) = interval::of_sum(&walls).unwrap_or((0.0, seen.disk_ns() as f64));
-    let low = (low * (1.0 - lost)).clamp(0.0, ns);
-    let high = (high * (1.0 + lost)).clamp(ns, (seen.disk_ns() as f64).max(ns));
-    SparedTime { ns: ns as u64, low_ns: low as u64, high_ns: high as u64 }
 }

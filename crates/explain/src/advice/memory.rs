@@ -62,15 +62,20 @@ pub(super) fn judge(seen: &Observation, request: &AdviceRequest) -> MemoryAdvice
         .into_iter()
         .filter_map(|bytes| Some(of_size(seen, i64::try_from(bytes).ok()?, reach_bytes)))
         .collect();
-    let knee =
-        first_with(&advice.curve, KNEE_SHARE).filter(|_| unknown_share(seen) <= UNKNOWN_SHARE);
+    name(&mut advice, seen.span_ns(), unknown_share(seen) <= UNKNOWN_SHARE);
+    advice.text = answer::of_memory(&advice, seen);
+    advice
+}
+
+/// Names the size of the answer, and if distances `are_known` the one above which hardly anything
+/// is gained.
+pub(super) fn name(advice: &mut MemoryAdvice, span_ns: u64, are_known: bool) {
+    let knee = first_with(&advice.curve, KNEE_SHARE).filter(|_| are_known);
     advice.knee_bytes = knee.and_then(|more| more.try_into().ok());
     advice.named_bytes = first_with(&advice.sizes, NAMED_SHARE);
     let named = advice.sizes.iter().find(|gain| Some(gain.more_bytes) == advice.named_bytes);
     let spared = named.and_then(|gain| gain.spared);
-    advice.state = spared.map_or(AdviceState::Unproven, |spared| state_of(&spared, seen.span_ns()));
-    advice.text = answer::of_memory(&advice, seen);
-    advice
+    advice.state = spared.map_or(AdviceState::Unproven, |spared| state_of(&spared, span_ns));
 }
 
 /// Helps only if its lower end is worth it, nothing only if its upper end is not.

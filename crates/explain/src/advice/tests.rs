@@ -4,10 +4,12 @@
 use super::blocks::{KindReturns, Observation, TimeBlock};
 use super::memory::kept;
 use super::{
-    AdviceRequest, BlockAccess, BlockReads, CacheDevice, GIB, MIB, advise, clash, observe,
+    AdviceRequest, BlockAccess, BlockReads, CacheDevice, DiskTime, GIB, MIB, TraceReads, advise,
+    clash, observe, observe_trace,
 };
 use model::advice::{Advice, AdviceState};
 use model::recording::{Recording, Schema, Series, SeriesKind, SourceState, Span, Steps, Tick};
+use policy::trace::{TraceForm, TraceRequest};
 use proptest::prelude::*;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -416,8 +418,177 @@ fn disks_do_not_share_blocks_and_a_flash_that_helps_comes_first() {
     assert!(alone.answer.starts_with("a cache of 1 GiB on a stick would"), "{}", alone.answer);
     assert!(alone.answer.contains("; more memory: unproven: 0 returns"), "{}", alone.answer);
     assert_eq!(alone.memory.state, AdviceState::Unproven);
-    let several = advise(&[seen.clone(), seen], &request);
-    assert!(several.notes[0].contains("give one of them alone"), "{:?}", several.notes);
+}
+
+/// Recordings with accesses are summed up; the cache begins each of them empty.
+#[test]
+fn several_recordings_with_accesses_are_summed_up() {
+    let devices = vec![CacheDevice::usual_stick()];
+    let request = AdviceRequest { flash_bytes: vec![GIB], devices, ..Default::default() };
+    let one = hour(vec![busy(40); 12]).with_reads(reading_again());
+    let of = |observations: &[Observation]| {
+        let advice = advise(observations, &request);
+        let flash = advice.flash[0].clone();
+        (flash.sizes[0].clone(), flash.span_ns, advice)
+    };
+    let (alone, span_ns, _) = of(std::slice::from_ref(&one));
+    let (twice, both_ns, advice) = of(&[one.clone(), one.clone()]);
+    assert_eq!(both_ns, 2 * span_ns);
+    assert_eq!((twice.hits, twice.reads), (2 * alone.hits, 2 * alone.reads));
+    assert_eq!(twice.spared.ns, 2 * alone.spared.ns);
+    assert!(twice.spared.low_ns > 2 * alone.spared.low_ns, "more pieces are surer: {twice:?}");
+    let note = |advice: &Advice, text: &str| advice.notes.iter().any(|note| note.contains(text));
+    assert!(note(&advice, "begins each of them empty"), "{:?}", advice.notes);
+    assert!(advice.answer.contains("of these 2 h"), "{}", advice.answer);
+    // Another one, in which nothing is read again, makes the range wider.
+    let mut cold = reading_again();
+    for (number, read) in (0..).zip(&mut cold.reads) {
+        read.sector = number * 100_000;
+    }
+    let (mixed, _, _) = of(&[one.clone(), hour(vec![busy(40); 12]).with_reads(cold)]);
+    assert_eq!(mixed.spared.ns, alone.spared.ns);
+    let width = |gain: &model::advice::FlashGain| gain.spared.high_ns - gain.spared.low_ns;
+    assert!(width(&mixed) > 2 * width(&alone), "{mixed:?} {alone:?}");
+    // One without accesses is not judged, and not in the span.
+    let without = hour(vec![busy(40); 12]);
+    let (part, part_ns, advice) = of(&[without, one]);
+    assert_eq!((part, part_ns), (alone, span_ns));
+    assert!(note(&advice, "1 of 2 recordings kept accesses"), "{:?}", advice.notes);
+    assert!(!note(&advice, "begins each of them empty"), "{:?}", advice.notes);
+    assert!(advice.answer.contains(") of this hour, if it takes"), "{}", advice.answer);
+}
+
+/// A trace of an hour in which 1,000 blocks, far apart, are read again and again, and written once.
+fn traced(form: TraceForm, latency_ns: Option<u64>) -> TraceReads {
+    let mut trace = TraceReads::new("hm_0.csv", form);
+    for number in 0..12_000_u64 {
+        trace.add(&TraceRequest {
+            at_ns: number * SECOND_NS * 3 / 10,
+            first_key: number % 1000 * 1000,
+            blocks: 1,
+            is_write: false,
+            latency_ns,
+        });
+    }
+    trace.add(&TraceRequest {
+        at_ns: 3600 * SECOND_NS,
+        first_key: 7,
+        blocks: 1,
+        is_write: true,
+        latency_ns,
+    });
+    trace
+}
+
+fn of_trace(trace: TraceReads, disk: Option<&DiskTime>, request: &AdviceRequest) -> Advice {
+    advise(&[observe_trace(trace, disk)], request)
+}
+
+fn with_devices(flash_bytes: Vec<u64>) -> AdviceRequest {
+    let devices = vec![CacheDevice::usual_stick(), CacheDevice::usual_ssd()];
+    AdviceRequest { flash_bytes, devices, ..Default::default() }
+}
+
+#[test]
+fn a_trace_with_the_times_of_its_disk_is_judged_in_seconds() {
+    let trace = traced(TraceForm::Msr, Some(SECOND_NS / 10));
+    let advice = of_trace(trace, None, &with_devices(Vec::new()));
+    assert_eq!(advice.span_ns, 3600 * SECOND_NS + SECOND_NS / 10);
+    // 12,000 reads of 0.1 s, none at the same time; the first of each block is spared by nothing.
+    assert!(advice.disk_ns.abs_diff(1200 * SECOND_NS) < SECOND_NS, "{}", advice.disk_ns);
+    let sizes: Vec<_> = advice.memory.sizes.iter().map(|gain| gain.more_bytes as u64).collect();
+    assert_eq!(sizes, [MIB, 2 * MIB, 4 * MIB], "the blocks take 4 MB");
+    let spared = advice.memory.sizes[2].spared.unwrap();
+    assert!(spared.ns.abs_diff(1100 * SECOND_NS) < 2 * SECOND_NS, "{spared:?}");
+    assert!(spared.high_ns <= advice.disk_ns);
+    let stick = advice.flash[0].sizes.last().unwrap();
+    let expected = 11_000 * (SECOND_NS / 10 - 900_000);
+    assert!(stick.spared.ns.abs_diff(expected) < 2 * SECOND_NS, "{stick:?}");
+    assert_eq!((stick.hits, stick.reads), (11_000, 12_000));
+    assert_eq!(advice.state, AdviceState::Helps);
+    assert!(
+        advice.answer.starts_with("4 MiB more would have spared 18.3 min"),
+        "{}",
+        advice.answer
+    );
+    assert!(advice.answer.contains("of this hour"), "{}", advice.answer);
+    let trace = advice.trace.unwrap();
+    assert_eq!((trace.reads, trace.writes, trace.distinct_bytes), (12_000, 1, 1000 * 4096));
+    let share = |size: usize, policy: &str| {
+        let shares = &trace.sizes[size].policies;
+        shares.iter().find(|one| one.policy == policy).unwrap().hit_share
+    };
+    // In turn, what is used last is what is evicted first: LRU keeps nothing of a loop.
+    assert_eq!(share(0, "LRU"), 0.0);
+    for policy in ["LRU", "FIFO", "SIEVE", "ARC"] {
+        assert!((share(2, policy) - 11.0 / 12.0).abs() < 1e-9, "{policy}: {trace:?}");
+    }
+}
+
+#[test]
+fn a_trace_without_times_has_hits_and_no_seconds() {
+    let trace = || traced(TraceForm::Iolog, None);
+    let advice = of_trace(trace(), None, &with_devices(vec![64 * MIB]));
+    let begin = "a cache of 64 MiB would have served 91.7 % of 12,000 reads; the seconds are \
+                 unproven: the fio iolog trace has no times of the disk";
+    assert!(advice.answer.starts_with(begin), "{}", advice.answer);
+    assert_eq!((advice.state, advice.per_day_ns), (AdviceState::Unproven, None));
+    assert!(advice.flash.iter().all(|one| one.sizes.is_empty()), "{:?}", advice.flash);
+    let disk = DiskTime { read_ns: 10e6, name: "sda".to_owned() };
+    let priced = of_trace(trace(), Some(&disk), &with_devices(vec![64 * MIB]));
+    assert_eq!((priced.span_ns, priced.disk_ns), (120 * SECOND_NS, 120 * SECOND_NS));
+    let gain = &priced.flash[0].sizes[0];
+    assert!(gain.spared.ns.abs_diff(11_000 * 9_100_000) < SECOND_NS, "{gain:?}");
+    assert_eq!(priced.per_day_ns, None, "no time passed");
+    let says = priced.notes.iter().any(|note| note.contains("10.00 ms") && note.contains("sda"));
+    assert!(says, "{:?}", priced.notes);
+    // Times of its own count more than those of another disk.
+    let with_times = traced(TraceForm::Msr, Some(SECOND_NS / 10));
+    let timed = of_trace(with_times, Some(&disk), &with_devices(vec![64 * MIB]));
+    assert!(timed.disk_ns > 1000 * SECOND_NS);
+}
+
+#[test]
+fn a_trace_of_little_or_of_other_things_says_so() {
+    let empty = TraceReads::new("a", TraceForm::Msr);
+    let advice = of_trace(empty, None, &with_devices(Vec::new()));
+    assert_eq!(advice.answer, "unproven: 0 block reads seen, at least 1,000 are needed");
+    let less =
+        AdviceRequest { more_bytes: vec![-(GIB as i64), GIB as i64], ..with_devices(vec![]) };
+    let advice = of_trace(traced(TraceForm::Msr, Some(1_000_000)), None, &less);
+    let why = advice.memory.sizes[0].unproven.clone().unwrap();
+    assert!(why.contains("what reached the disk alone"), "{why}");
+    assert_eq!(advice.memory.sizes[1].unproven, None);
+    let objects = of_trace(traced(TraceForm::OracleGeneral, None), None, &with_devices(vec![]));
+    let text = objects.notes.join("; ");
+    assert!(text.contains("each object counts as one block"), "{text}");
+    let both = [hour(vec![busy(40)]), observe_trace(traced(TraceForm::Msr, None), None)];
+    assert!(clash(&both).unwrap().contains("recordings and traces"));
+    let named = observe_trace(traced(TraceForm::Msr, None), None);
+    assert_eq!(named.subject, "the trace hm_0.csv (MSR CSV)");
+    assert_eq!(named.without_trace_name().subject, "a trace (MSR CSV)");
+}
+
+#[test]
+fn a_long_trace_is_thinned_and_scaled() {
+    let mut trace = TraceReads::new("long", TraceForm::Blkparse);
+    // 9 million blocks: each of 4,096 runs of 512 blocks, four times and some.
+    for number in 0..18_000_u64 {
+        trace.add(&TraceRequest {
+            at_ns: number * SECOND_NS,
+            first_key: number % 4096 * (1 << 20),
+            blocks: 512,
+            is_write: false,
+            latency_ns: None,
+        });
+    }
+    let sizes = AdviceRequest { more_bytes: vec![16 * GIB as i64], ..AdviceRequest::default() };
+    let advice = of_trace(trace, None, &sizes);
+    let trace = advice.trace.unwrap();
+    assert_eq!(trace.reads, 18_000);
+    let served = trace.sizes[0].served_reads as f64 / (18_000.0 - 4096.0);
+    assert!((0.85..1.15).contains(&served), "{served}");
+    assert!(advice.notes.iter().any(|note| note.contains("one region in")), "{:?}", advice.notes);
 }
 
 #[test]

@@ -47,6 +47,6 @@ impl State {
         let bytes = number(fields.next(), "length")?;
         let at_ns = time_us.unwrap_or(self.waited_us).saturating_mul(MICROSECOND_NS);
         let place = RawPlace::Range { offset, bytes };
-        Ok(Some(RawRequest { at_ns, file, place, is_write }))
+        Ok(Some(RawRequest { at_ns, file, place, is_write, latency_ns: None }))
     }
 }

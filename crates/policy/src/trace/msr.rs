@@ -1,5 +1,6 @@
 //! The block traces of Microsoft Research, Cambridge (Narayanan and others, FAST 2008): lines of
-//! `time,host,disk,Read|Write,offset,size,response`, times in units of 100 ns since 1601.
+//! `time,host,disk,Read|Write,offset,size,response`, times in units of 100 ns since 1601. A
+//! request is timed at its start.
 
 use super::{RawPlace, RawRequest, number, shortened};
 
@@ -29,5 +30,8 @@ pub(super) fn decode(line: &str) -> Result<RawRequest<'_>, String> {
     // Since 1601 there is room for nanoseconds until 2185.
     let at_ns =
         ticks.checked_mul(TICK_NS).ok_or_else(|| format!("its time {ticks} is too late"))?;
-    Ok(RawRequest { at_ns, file, place: RawPlace::Range { offset, bytes }, is_write })
+    let response = number(fields.next(), "response time")?;
+    let place = RawPlace::Range { offset, bytes };
+    let latency_ns = Some(response.saturating_mul(TICK_NS));
+    Ok(RawRequest { at_ns, file, place, is_write, latency_ns })
 }

@@ -26,7 +26,8 @@ pub(super) fn decode(record: &[u8], of_sectors: bool) -> Result<RawRequest<'stat
     let (seconds, id, bytes) = (field(0, 4), field(4, 8), field(12, 4));
     let place = if of_sectors { sectors(id, bytes)? } else { RawPlace::Object(id) };
     // The form does not say which requests write.
-    Ok(RawRequest { at_ns: seconds * 1_000_000_000, file: "", place, is_write: false })
+    let at_ns = seconds * 1_000_000_000;
+    Ok(RawRequest { at_ns, file: "", place, is_write: false, latency_ns: None })
 }
 
 /// Encodes requests, each a time in seconds and a key, for blocks of `block_bytes` bytes.

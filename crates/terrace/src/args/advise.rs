@@ -1,5 +1,5 @@
-//! Options of `terrace advise`: what was recorded, or for how long to record, and which sizes of
-//! memory are judged.
+//! Options of `terrace advise`: what was recorded, by this or another tool, or for how long to
+//! record, and which sizes of memory and of a cache are judged.
 
 use super::value;
 use clap::Args;
@@ -9,7 +9,9 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub struct AdviseArgs {
-    /// Recordings of one machine, or directories of flight recorders; several are judged together
+    /// Recordings of one machine, directories of flight recorders, or traces of other tools: MSR
+    /// CSV, the lines of blkparse, fio's iolog 2 and 3, oracleGeneral, each also packed with zstd;
+    /// several are judged together
     #[arg(value_name = "FILE", required_unless_present = "record")]
     pub files: Vec<PathBuf>,
 

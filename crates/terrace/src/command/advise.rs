@@ -4,6 +4,7 @@
 
 use super::page as page_file;
 use super::record_options::{self, of_advise};
+use super::traces;
 use crate::args::When;
 use crate::args::advise::AdviseArgs;
 use crate::error::{Error, Result};
@@ -12,8 +13,8 @@ use crate::output::progress::Progress;
 use crate::output::prose::long_time;
 use crate::output::{OutputTarget, Page, advise as shown, json};
 use explain::advice::{
-    AdviceRequest, BlockAccess, BlockReads, CacheDevice, Observation, advise as judge, clash,
-    observe,
+    AdviceRequest, BlockAccess, BlockReads, CacheDevice, DiskTime, Observation, advise as judge,
+    clash, observe, observe_trace,
 };
 use model::probe::SERVED_BY_DEVICE;
 use model::recording::Recording;
@@ -48,15 +49,16 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
     let target = OutputTarget::of(args.output.as_deref())?;
     let html = page_file::target(args.page.as_deref(), !args.no_redact)?;
     let page = Page::of(&target, color);
+    let (devices, disk) = devices(args.with.as_deref())?;
     let request = AdviceRequest {
         more_bytes: args.ram.clone(),
         flash_bytes: args.flash.iter().map(|bytes| bytes.0).collect(),
-        devices: devices(args.with.as_deref())?,
+        devices,
     };
     let is_redacted = html.is_some() && !args.no_redact;
     let seen = match args.record {
         Some(duration) => recorded(duration, is_redacted)?,
-        None => read(args, is_redacted)?,
+        None => read(args, disk.as_ref(), is_redacted)?,
     };
     if let Some(why) = clash(&seen.all) {
         return Err(Error::usage(why));
@@ -72,9 +74,20 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
 }
 
 /// One at a time: a recording may be a thousand times as large as what is kept of it.
-fn read(args: &AdviseArgs, is_redacted: bool) -> Result<Seen> {
+fn read(args: &AdviseArgs, disk: Option<&DiskTime>, is_redacted: bool) -> Result<Seen> {
     let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
     for file in &args.files {
+        if !file.is_dir() && traces::is_trace(file)? {
+            let observed = observe_trace(traces::trace_reads(file)?, disk);
+            if is_redacted {
+                seen.redacted.push(observed.clone().without_trace_name());
+            }
+            seen.all.push(observed);
+            continue;
+        }
+        if !file.is_dir() && !traces::is_recording(file)? {
+            return Err(traces::neither(file));
+        }
         let recording = super::open_recording(file)?;
         let reads = if file.is_dir() { None } else { block_reads(file)? };
         seen.add(recording, reads, is_redacted);
@@ -177,17 +190,17 @@ fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
     Ok(seen)
 }
 
-/// A stick, measured or usual, and a usual SSD.
-fn devices(qualification: Option<&Path>) -> Result<Vec<CacheDevice>> {
-    let stick = match qualification {
+/// A stick, measured or usual, and a usual SSD; and the disk that was measured beside the stick.
+fn devices(qualification: Option<&Path>) -> Result<(Vec<CacheDevice>, Option<DiskTime>)> {
+    let (stick, disk) = match qualification {
         Some(path) => qualified(path)?,
-        None => CacheDevice::usual_stick(),
+        None => (CacheDevice::usual_stick(), None),
     };
-    Ok(vec![stick, CacheDevice::usual_ssd()])
+    Ok((vec![stick, CacheDevice::usual_ssd()], disk))
 }
 
-/// The times of the stick in the JSON of `boost qualify`.
-fn qualified(path: &Path) -> Result<CacheDevice> {
+/// The times of the stick, and of the disk if there, in the JSON of `boost qualify`.
+fn qualified(path: &Path) -> Result<(CacheDevice, Option<DiskTime>)> {
     super::must_exist(path)?;
     let refused = |why: &str| Error::usage(format!("{}: {why}", path.display()));
     let mut text = String::new();
@@ -217,7 +230,13 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
             return Err(refused(&why));
         }
     }
-    Ok(CacheDevice {
+    let is_of_disk = word("/disk/random_read/served_by") == Some(SERVED_BY_DEVICE);
+    let disk_ns = figure("/disk/random_read/mean_ns").filter(|ns| positive(*ns) && is_of_disk);
+    let disk = disk_ns.map(|read_ns| DiskTime {
+        read_ns,
+        name: word("/disk/disk").unwrap_or("the disk").to_owned(),
+    });
+    let stick = CacheDevice {
         kind: "stick".to_owned(),
         read_ns,
         bytes_per_s,
@@ -227,5 +246,6 @@ fn qualified(path: &Path) -> Result<CacheDevice> {
             bytes_per_s / 1e6
         ),
         is_assumed: false,
-    })
+    };
+    Ok((stick, disk))
 }

@@ -1,12 +1,14 @@
 //! Traces of requests for blocks: those of other tools, and the accesses of a recording, as one
 //! iterator of requests, whatever the form. `policy` decodes; this file opens, undoes zstd, and
-//! finds the form out by the content. `export --to oracle-general` writes any of them.
+//! finds the form out by the content. `export --to oracle-general` writes any of them, `advise`
+//! judges those of other tools.
 
 use super::must_exist;
 use crate::args::recordings::ExportArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::{self, OutputTarget};
+use explain::advice::TraceReads;
 use policy::trace::{TraceForm, TraceReader, TraceRequest, block_key, oracle_general_records};
 use record::file::{AccessReader, MAGIC};
 use record::{AccessBatch, AccessShifts, RequestKind};
@@ -55,30 +57,22 @@ enum TraceSource {
 /// # Errors
 /// If it cannot be opened, or is none of them.
 pub fn open_trace(path: &Path, block_bytes: u64) -> Result<Trace> {
+    open_as(path, block_bytes, |form| form)
+}
+
+fn open_as(path: &Path, block_bytes: u64, form: fn(TraceForm) -> TraceForm) -> Result<Trace> {
     must_exist(path)?;
-    let failed = |error: &io::Error| unreadable(path, error);
-    let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
-    let mut plain = BufReader::with_capacity(PIECE_BYTES, file);
     let mut shifts = AccessShifts::default();
-    let packed_begin = plain.fill_buf().map_err(|error| failed(&error))?;
-    let source = if packed_begin.starts_with(&MAGIC) {
+    let source = if is_recording(path)? {
         shifts = smallest_shares(AccessReader::open(path)?);
         TraceSource::Recording(Box::new(AccessReader::open(path)?), BTreeMap::new())
     } else {
-        let mut text: Box<dyn BufRead> = if packed_begin.starts_with(&ZSTD_MAGIC) {
-            let decoder = zstd::stream::read::Decoder::with_buffer(plain);
-            let mut unpacked = decoder.map_err(|error| failed(&error))?;
-            unpacked.window_log_max(ZSTD_WINDOW_LOG).map_err(|error| failed(&error))?;
-            Box::new(BufReader::with_capacity(PIECE_BYTES, unpacked))
-        } else {
-            Box::new(plain)
-        };
-        let begin = text.fill_buf().map_err(|error| failed(&error))?;
-        let form = form_of(begin).ok_or_else(|| {
+        let (text, found) = unpacked(path)?;
+        let found = found.ok_or_else(|| {
             let unknown = format!("{} is no trace of a known form", path.display());
             Error::new(Exit::Impossible, unknown).hint(KNOWN_FORMS)
         })?;
-        TraceSource::Other(text, Box::new(TraceReader::new(form, block_bytes)))
+        TraceSource::Other(text, Box::new(TraceReader::new(form(found), block_bytes)))
     };
     Ok(Trace {
         source,
@@ -89,6 +83,78 @@ pub fn open_trace(path: &Path, block_bytes: u64) -> Result<Trace> {
         shifts,
         lost: 0,
     })
+}
+
+/// Whether a file begins as a recording does.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_recording(path: &Path) -> Result<bool> {
+    let file = sys::file::open_input(path).map_err(|error| unreadable(path, &error.source))?;
+    let mut begin = Vec::new();
+    let read = file.take(MAGIC.len() as u64).read_to_end(&mut begin);
+    read.map_err(|error| unreadable(path, &error))?;
+    Ok(begin == MAGIC)
+}
+
+/// A file as it was before zstd packed it, and what trace that is; `None` for another file.
+fn unpacked(path: &Path) -> Result<(Box<dyn BufRead>, Option<TraceForm>)> {
+    let failed = |error: &io::Error| unreadable(path, error);
+    let file = sys::file::open_input(path).map_err(|error| failed(&error.source))?;
+    let mut plain = BufReader::with_capacity(PIECE_BYTES, file);
+    let packed_begin = plain.fill_buf().map_err(|error| failed(&error))?;
+    let mut text: Box<dyn BufRead> = if packed_begin.starts_with(&ZSTD_MAGIC) {
+        let decoder = zstd::stream::read::Decoder::with_buffer(plain);
+        let mut unpacked = decoder.map_err(|error| failed(&error))?;
+        unpacked.window_log_max(ZSTD_WINDOW_LOG).map_err(|error| failed(&error))?;
+        Box::new(BufReader::with_capacity(PIECE_BYTES, unpacked))
+    } else {
+        Box::new(plain)
+    };
+    let form = form_of(text.fill_buf().map_err(|error| failed(&error))?);
+    Ok((text, form))
+}
+
+/// Whether this is the trace of another tool, and none that `terrace` recorded.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_trace(path: &Path) -> Result<bool> {
+    must_exist(path)?;
+    Ok(!is_recording(path)? && unpacked(path)?.1.is_some())
+}
+
+/// The refusal of what is neither.
+pub fn neither(path: &Path) -> Error {
+    let text = format!("{} is neither a recording nor a trace of a known form", path.display());
+    Error::new(Exit::Impossible, text).hint(KNOWN_FORMS)
+}
+
+/// The reads of the trace of another tool, with what the disk took for each if it says so.
+///
+/// # Errors
+/// What is wrong with it, with the number of the record.
+pub fn trace_reads(path: &Path) -> Result<TraceReads> {
+    // Of blkparse requests are counted where they are completed, which has a time, if it is there.
+    let is_completed = |form| match form {
+        TraceForm::Blkparse => TraceForm::BlkparseCompleted,
+        form => form,
+    };
+    let timed = reads_of(path, open_as(path, BLOCK_BYTES, is_completed)?)?;
+    if timed.has_times() {
+        return Ok(timed);
+    }
+    reads_of(path, open_trace(path, BLOCK_BYTES)?)
+}
+
+fn reads_of(path: &Path, trace: Trace) -> Result<TraceReads> {
+    let form = trace.form().unwrap_or(TraceForm::OracleGeneral);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut reads = TraceReads::new(&name, form);
+    for request in trace {
+        reads.add(&request?);
+    }
+    Ok(reads)
 }
 
 /// The smallest share of each class in a recording, as far as it can be read: larger ones contain
@@ -135,6 +201,14 @@ impl Trace {
         self.lost
     }
 
+    /// Of the trace of another tool; `None` of a recording, and at the end.
+    fn form(&self) -> Option<TraceForm> {
+        match &self.source {
+            TraceSource::Other(_, reader) => Some(reader.form()),
+            _ => None,
+        }
+    }
+
     /// Reads on, a piece or a batch; after an error there is no source any more.
     fn fill(&mut self) -> Result<()> {
         match std::mem::replace(&mut self.source, TraceSource::Ended) {
@@ -157,7 +231,10 @@ impl Trace {
     ) -> Result<()> {
         let mut piece = vec![0; PIECE_BYTES];
         let mut requests = Vec::new();
-        let length = source.read(&mut piece).map_err(|error| unreadable(&self.path, &error))?;
+        let length = source.read(&mut piece).map_err(|error| {
+            let why = sys::plain_reason(&error);
+            self.trace_error(&format!("record {}: cannot be read: {why}", reader.records() + 1))
+        })?;
         let read = match length {
             0 => reader.finish(&mut requests).map(drop),
             _ => {
@@ -195,9 +272,13 @@ impl Trace {
             let (first_key, blocks) = place.ok_or_else(|| {
                 self.trace_error(&format!("its sector {} is beyond any disk", request.sector))
             })?;
-            let is_write = request.kind == RequestKind::Write;
-            let at_ns = request.at_ns;
-            self.ready.push_back(TraceRequest { at_ns, first_key, blocks, is_write });
+            self.ready.push_back(TraceRequest {
+                at_ns: request.at_ns,
+                first_key,
+                blocks,
+                is_write: request.kind == RequestKind::Write,
+                latency_ns: Some(request.latency_ns),
+            });
         }
         Ok(())
     }
@@ -411,7 +492,8 @@ mod tests {
         assert!(refusal(late.as_bytes()).starts_with(": record 3: its time"));
         assert_eq!(refusal(&oracle()[..50]), ": record 3: it is cut after 2 of 24 bytes");
         let packed = zstd::stream::encode_all(&oracle()[..], 3).unwrap();
-        assert!(of_bytes(&packed[..packed.len() - 4]).is_err());
+        let cut = refusal(&packed[..packed.len() - 4]);
+        assert!(cut.starts_with(": record ") && cut.contains("cannot be read"), "{cut}");
         for unknown in [&b""[..], b"hello\n", &[0; 48], b"\x28\xb5\x2f\xfdxxxxxxxxxxxx"] {
             assert!(of_bytes(unknown).is_err());
         }

@@ -9,7 +9,10 @@ use super::prose::{PageText, commands_tied, grouped, long_time, sentence};
 use super::style::Tone;
 use super::table::Table;
 use model::Bytes;
-use model::advice::{Advice, AdviceUser, FlashGain, MemoryGain, SparedTime};
+use model::advice::{
+    Advice, AdviceUser, FlashGain, MemoryGain, SparedTime, TraceAdvice, TraceSize, TraceTimes,
+};
+use model::text::count;
 
 /// Of the subject so much is shown: two lines.
 const SUBJECT_CHARS: usize = 120;
@@ -19,7 +22,8 @@ pub fn page(advice: &Advice, page: Page) -> String {
     let title = format!("terrace advise: {}", shortened(&advice.subject));
     text.lines(|page| sentence(page, Tone::Dim, &title, 3));
     text.heading(&capital(&advice.answer));
-    if !advice.memory.sizes.is_empty() {
+    let is_of_hits = advice.trace.as_ref().is_some_and(|one| one.times == TraceTimes::None);
+    if !advice.memory.sizes.is_empty() && !is_of_hits {
         text.lines(|_| "\n".to_owned());
         text.table(&sizes(&advice.memory.sizes), 1);
         text.sentences(unproven(&advice.memory.sizes));
@@ -29,6 +33,11 @@ pub fn page(advice: &Advice, page: Page) -> String {
         text.lines(|_| "\n".to_owned());
         text.sentence("A cache on a stick or an SSD:");
         text.table(&flash(&gains), 1);
+    }
+    if let Some(trace) = advice.trace.as_ref().filter(|trace| !trace.sizes.is_empty()) {
+        text.lines(|_| "\n".to_owned());
+        text.sentence("What a cache would have hit of the blocks that were read:");
+        text.table(&hits(trace), 1);
     }
     for (title, users) in
         [("Who waited for what came back:", &advice.processes), ("By group:", &advice.groups)]
@@ -112,6 +121,26 @@ fn flash<'a>(gains: &'a [CachedSize<'a>]) -> Table<&'a CachedSize<'a>> {
         })
 }
 
+/// The shares by policy of eviction, that of last use first.
+fn hits(trace: &TraceAdvice) -> Table<&TraceSize> {
+    fn share(size: &TraceSize, policy: &str) -> String {
+        let share = size.policies.iter().find(|one| one.policy == policy);
+        figure::or_absent(share, |one| figure::percent(one.hit_share))
+    }
+    let reads = trace.reads.max(1);
+    Table::of(&trace.sizes)
+        .numbers("size", 0, |size| Bytes(size.bytes).to_string())
+        .numbers("reads served", 0, move |size| {
+            figure::percent(size.served_reads as f64 / reads as f64)
+        })
+        .numbers("LRU", 0, |size| share(size, "LRU"))
+        .numbers("SIEVE", 1, |size| share(size, "SIEVE"))
+        .numbers("S3-FIFO", 1, |size| share(size, "S3-FIFO"))
+        .numbers("ARC", 2, |size| share(size, "ARC"))
+        .numbers("W-TinyLFU", 2, |size| share(size, "W-TinyLFU"))
+        .numbers("FIFO", 3, |size| share(size, "FIFO"))
+}
+
 /// Why sizes are not judged, each reason once.
 fn unproven(gains: &[MemoryGain]) -> Vec<String> {
     let with_reason = |gain: &MemoryGain| {
@@ -137,13 +166,16 @@ fn signed(bytes: i64) -> String {
 /// What the figures rest on.
 fn notes(advice: &Advice) -> Vec<String> {
     let time = |ns: u64| long_time(ns);
-    let mut notes = vec![format!(
-        "Measured: {}; for {} of it nothing could run until a disk answered, and threads together \
-         waited {} for reads and swap.",
-        time(advice.span_ns),
-        time(advice.disk_ns),
-        time(advice.threads_waited_ns)
-    )];
+    let mut notes = match &advice.trace {
+        Some(trace) => of_trace(advice, trace),
+        None => vec![format!(
+            "Measured: {}; for {} of it nothing could run until a disk answered, and threads \
+             together waited {} for reads and swap.",
+            time(advice.span_ns),
+            time(advice.disk_ns),
+            time(advice.threads_waited_ns)
+        )],
+    };
     let memory = &advice.memory;
     let returned = memory.file.came_back_bytes.saturating_add(memory.swap.came_back_bytes);
     if returned > 0 {
@@ -154,7 +186,7 @@ fn notes(advice: &Advice) -> Vec<String> {
             Bytes(memory.swap.came_back_bytes)
         ));
     }
-    if !memory.sizes.is_empty() {
+    if !memory.sizes.is_empty() && advice.trace.is_none() {
         notes.push(format!(
             "The range: {} pieces of {}, drawn anew (95 %); at least, if memory evicts as the kernel \
              counts, at most, if it evicts by last use.",
@@ -166,6 +198,36 @@ fn notes(advice: &Advice) -> Vec<String> {
         notes.push(format!("Concluded, if a whole day were like this: {} a day.", time(ns)));
     }
     notes.extend(advice.notes.iter().map(|note| capital(note).trim_start().to_owned()));
+    notes
+}
+
+/// What a trace has, and what its seconds are of.
+fn of_trace(advice: &Advice, trace: &TraceAdvice) -> Vec<String> {
+    let mut notes = vec![format!(
+        "The trace: {} reads of {}, {} of it different blocks, and {} writes in {}.",
+        count(trace.reads),
+        Bytes(trace.read_bytes),
+        Bytes(trace.distinct_bytes),
+        count(trace.writes),
+        long_time(trace.span_ns)
+    )];
+    let pieces = format!(
+        "The range: {} pieces of {}, drawn anew (95 %).",
+        advice.blocks,
+        long_time(advice.block_ns)
+    );
+    match trace.times {
+        TraceTimes::Trace => notes.push(format!(
+            "Measured by it: for {} at least one read was under way; added up they took {}. {pieces}",
+            long_time(advice.disk_ns),
+            long_time(advice.threads_waited_ns)
+        )),
+        TraceTimes::Measured => notes.push(format!(
+            "Concluded: one after the other its reads take {}. {pieces}",
+            long_time(advice.disk_ns)
+        )),
+        TraceTimes::None => {}
+    }
     notes
 }
 
