@@ -12,7 +12,10 @@ use model::recording::{
 };
 use record::export::{Csv, Exporter, Json, OpenMetrics, Perfetto};
 use record::file;
-use record::{ABSENT, Registry, Row, redact};
+use record::{
+    ABSENT, AccessBatch, DeviceRequest, PageEvent, PageEventKind, Registry, RequestKind, Row,
+    redact,
+};
 use testkit::{MadeWho, Random};
 
 const FILE_HEADER: usize = 16;
@@ -44,6 +47,9 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
         let due_ns = number * 100_000_000;
         let at_ns = due_ns + random.below(1 << 20);
         let tick = Tick { due_ns, at_ns };
+        if number < 2 {
+            writer.accesses(&accesses(due_ns)).unwrap();
+        }
         if number < 12 {
             writer.who(&made.sample(at_ns)).unwrap();
         }
@@ -54,6 +60,33 @@ fn packed(rows: u64, columns: u32) -> Vec<u8> {
     writer.tasks(&[Task::default()]).unwrap();
     let outcome = RecordingOutcome::default();
     writer.finish(&Facts::default(), &outcome).unwrap()
+}
+
+/// Some requests and pages of a tenth of a second from `from_ns` on.
+fn accesses(from_ns: u64) -> AccessBatch {
+    let request = |number: u64| DeviceRequest {
+        at_ns: from_ns + number * 1_000_000,
+        latency_ns: 8_000_000,
+        device: (8, 0),
+        sector: number * 7919 % 1000 * 8,
+        sectors: 8,
+        kind: RequestKind::ALL[number as usize % 3],
+    };
+    let page = |number: u64| PageEvent {
+        at_ns: from_ns + number * 1_000_000,
+        device: (8, 1),
+        inode: number % 3,
+        index: number * 31,
+        pages: 4,
+        kind: PageEventKind::ALL[number as usize % 4],
+    };
+    AccessBatch {
+        from_ns,
+        to_ns: from_ns + 100_000_000,
+        requests: (0..30).map(request).collect(),
+        pages: (0..30).map(page).collect(),
+        ..AccessBatch::default()
+    }
 }
 
 /// Where each chunk starts.
@@ -124,6 +157,8 @@ fn use_it(file: &[u8]) -> Option<Recording> {
     let outline = file::Outline::read(std::io::Cursor::new(file));
     let part = outline.and_then(|outline| outline.part(middle_ns, middle_ns));
     drop(part);
+    let accesses = file::AccessReader::new(std::io::Cursor::new(file));
+    accesses.into_iter().flatten().for_each(drop);
     Some(recording)
 }
 

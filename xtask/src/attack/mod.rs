@@ -17,6 +17,7 @@ use testkit::Random;
 use crate::error::Error;
 use crate::workspace;
 
+mod accesses;
 mod arguments;
 mod cases;
 mod escalation;
@@ -36,6 +37,7 @@ mod snapshot;
 mod stage;
 mod status;
 mod survey;
+mod trace;
 mod trec;
 mod who;
 
@@ -72,6 +74,7 @@ const FAMILIES: &[Family] = &[
     family("ring", recording::attack_ring),
     family("snapshot", snapshot::attack),
     family("import", import::attack),
+    family("trace", trace::attack),
     family("survey", survey::attack),
     family("arguments", arguments::attack),
     family("http", http::attack),

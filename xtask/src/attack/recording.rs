@@ -2,7 +2,7 @@
 //! checksums made right again, so that what is behind the checksum is reached.
 //!
 //! Each mutant is one call of a command that reads recordings: `explain`, `export`, `view --html`,
-//! `compare` or `proof`. A ring is a directory of such files under the names of segments.
+//! `compare`, `proof` or `advise`. A ring is a directory of such files under the names of segments.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,6 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::Random;
 
+use super::accesses;
 use super::judge::Form;
 use super::mutate::{self, EXTREMES, chance, pick, place};
 use super::stage::{AttackStage, Held, text, words};
@@ -79,7 +80,7 @@ fn reader_of(random: &mut Random, directory: &Path, a: &str, b: &str) -> (Vec<Os
     let out_path = directory.join("out");
     let out = text(&out_path);
     let redact = *pick(random, &["--redact", "--no-redact"]);
-    match random.below(12) {
+    match random.below(15) {
         0..3 => (words(["explain", "--json", a]), Form::Json),
         3 => (words(["explain", "--details", a]), Form::Text),
         4 => {
@@ -98,7 +99,9 @@ fn reader_of(random: &mut Random, directory: &Path, a: &str, b: &str) -> (Vec<Os
             let align = *pick(random, &["time", "progress"]);
             (words(["compare", "--align", align, "--html", out, a, b]), Form::Text)
         }
-        _ => (words(["proof", "--claim", "swap", "-o", out, a, b]), Form::Text),
+        11 => (words(["proof", "--claim", "swap", "-o", out, a, b]), Form::Text),
+        12 | 13 => (words(["advise", "--json", "--page", out, a]), Form::Json),
+        _ => (words(["export", "--to", "oracle-general", redact, "-o", out, a]), Form::Text),
     }
 }
 
@@ -117,6 +120,10 @@ fn mutant(stage: &AttackStage, random: &mut Random) -> Vec<u8> {
     if chance(random, 40) {
         let at = place(random, chunks.len());
         chunks.splice(at..at, who::chunks(random));
+    }
+    if chance(random, 25) {
+        let at = place(random, chunks.len());
+        chunks.splice(at..at, accesses::chunks(random));
     }
     for _ in 0..*pick(random, &[1, 1, 2, 3]) {
         change(random, &mut chunks);

@@ -13,6 +13,7 @@ pub(super) const TASKS: u8 = 5;
 pub(super) const OUTCOME: u8 = 6;
 pub(super) const IDENTITIES: u8 = 8;
 pub(super) const GROWTHS: u8 = 9;
+pub(super) const ACCESSES: u8 = 10;
 
 const MAGIC: &[u8] = b"\x89TREC\r\n\x1a";
 const HEADER_BYTES: usize = 16;

@@ -111,7 +111,11 @@ fn unpacked(path: &Path) -> Result<(Box<dyn BufRead>, Option<TraceForm>)> {
     } else {
         Box::new(plain)
     };
-    let form = form_of(text.fill_buf().map_err(|error| failed(&error))?);
+    let begin = text.fill_buf().map_err(|error| {
+        let why = format!("record 1: cannot be read: {}", sys::plain_reason(&error));
+        Error::new(Exit::Impossible, format!("{}: {why}", path.display()))
+    })?;
+    let form = form_of(begin);
     Ok((text, form))
 }
 
