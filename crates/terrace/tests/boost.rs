@@ -274,10 +274,20 @@ fn what_is_no_stick_is_refused_with_the_reason() {
     }
     if let Ok(full) = testkit::Mounted::ext4(24 * MIB) {
         refused(full.path(), "", 3, "is free there");
+        left_nothing(full.path());
         full.remount().unwrap();
         let status = Command::new("mount").args(["-o", "remount,ro"]).arg(full.path()).status();
         assert!(status.unwrap().success());
         refused(full.path(), "", 3, "read-only");
+    }
+    if let Ok(zram) = testkit::ZramDevice::add(64 * MIB) {
+        refused(&zram.path(), "", 3, "is memory already (zram)");
+        let place = TempDir::new();
+        let made = Command::new("mkfs.ext4").arg("-q").arg(zram.path()).status();
+        assert!(made.unwrap().success());
+        let mount = Mount::existing(FileSystem::Ext4, &zram.path(), place.join("mount")).unwrap();
+        refused(mount.path(), "", 3, "is memory already (zram)");
+        left_nothing(mount.path());
     }
     let lower = TempDir::new();
     let place = TempDir::new();

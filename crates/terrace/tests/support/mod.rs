@@ -97,6 +97,11 @@ pub fn terminate(child: Child) -> Ran {
     let pid = child.id().to_string();
     let asked = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert!(asked.success());
+    wait_for(child)
+}
+
+/// Waits for a program that was started with its outputs.
+pub fn wait_for(child: Child) -> Ran {
     ran(child.wait_with_output().unwrap())
 }
 

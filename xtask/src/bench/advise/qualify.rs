@@ -2,6 +2,7 @@
 //! sticks that are drawn by a seed: sound and quicker than the disk, sound and slower, fakes, and
 //! such whose rate falls after a burst.
 //!
+//! Each turn and each stick is kept when it is done, so that the part goes on if it was stopped.
 //! The stick and the disk are servers of this program, so nothing else may run beside it.
 
 use std::fs::File;
@@ -17,6 +18,7 @@ use crate::bench::Session;
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
+use crate::bench::steps::Steps;
 use crate::error::Error;
 
 const MIB: u64 = 1 << 20;
@@ -24,8 +26,24 @@ const STICK: &str = "usb";
 const STICK_BYTES: u64 = 256 * MIB;
 /// What the rates of both may differ by.
 const WITHIN: f64 = 0.05;
-const STICKS: u64 = 20;
+const STICKS: usize = 20;
 const LIMIT: Duration = Duration::from_secs(120);
+
+/// One request of 1 MiB after another, as the model takes them: 1 ms, and the bytes at 7 MB/s.
+const MODEL_WRITE: f64 = MIB as f64 / (0.001 + MIB as f64 / 7e6);
+
+/// The words of `boost qualify` in a turn against fio.
+const TURN: &str = "--size=64m --budget=40s";
+
+/// What every job of fio has.
+const FIO: [&str; 6] = [
+    "--name=job",
+    "--direct=1",
+    "--size=64m",
+    "--refill_buffers",
+    "--output-format=json",
+    "--fallocate=native",
+];
 
 /// The rates that are compared: their field, and the job of fio.
 const JOBS: [(&str, &str, &[&str]); 4] = [
@@ -34,78 +52,107 @@ const JOBS: [(&str, &str, &[&str]); 4] = [
     ("sequential_read", "read", &["--rw=read", "--bs=1m", "--iodepth=4", "--ioengine=io_uring"]),
     ("sequential_write", "write", &["--rw=write", "--bs=1m", "--end_fsync=1"]),
 ];
+/// The figures of a turn: those of Terrace, those of fio, and the rate that lasts.
+const FIGURES: usize = 2 * JOBS.len() + 1;
 
 /// Measures, then judges.
 ///
 /// # Errors
 /// When a program fails.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
-    let stick = match SlowDisk::modelled(STICK, STICK_BYTES) {
-        Ok(stick) => stick,
+    // The disk that the sticks would help.
+    let disk = match SlowDisk::hdd(64 * MIB) {
+        Ok(disk) => disk,
         Err(need) => {
             session.record.note(format!("qualify: needs {need}"));
             return Ok(());
         }
     };
-    let mount = stick.as_ext4().map_err(Error::Failed)?;
-    let disk = SlowDisk::hdd(64 * MIB).map_err(Error::Failed)?;
     let fio = Peer::find(&session.request, "fio", Version::Option("--version"))?;
     session.record.program(fio.clone());
-    let mut rates = vec![(Vec::new(), Vec::new()); JOBS.len()];
-    let mut sustained = Vec::new();
-    for turn in 0..session.request.alternations {
-        eprintln!("qualify: {} of {}", turn + 1, session.request.alternations);
-        let found = qualify(session, mount.path(), disk.path(), "--size=64m --budget=40s")?;
-        let field = |name: &str| found[name]["bytes_per_s"]["median"].as_f64();
-        for ((name, direction, words), (ours, theirs)) in JOBS.iter().zip(&mut rates) {
-            let missing = || malformed(format!("{name} was not measured"));
-            ours.push(field(name).ok_or_else(missing)?);
-            theirs.push(fio_rate(session, &fio, mount.path(), direction, words)?);
+    let terrace = session.terrace.clone();
+    let judge = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
+    let programs = [terrace.program.as_path(), judge.as_path()];
+    let mut turns = Steps::open(&session.target, "qualify-turns", programs, TURN, FIGURES)?;
+    let mut sticks = Steps::open(&session.target, "qualify-sticks", programs, STICK, 1)?;
+    rates(session, [&terrace, &fio], &disk, &mut turns)?;
+    verdicts(session, &terrace, &disk, &mut sticks)?;
+    for (steps, what) in [(turns, "turns"), (sticks, "sticks")] {
+        let reused = steps.reused();
+        if reused > 0 {
+            session.record.note(format!("{reused} of the {what} were measured by an earlier run"));
         }
-        let lasting = found["sustained_write"]["median"].as_f64();
-        sustained.push(lasting.unwrap_or(f64::NAN) / MODEL_WRITE);
+        steps.forget();
     }
-    for ((name, ..), (ours, theirs)) in JOBS.iter().zip(&rates) {
+    Ok(())
+}
+
+/// The rates of both, in turn on one stick.
+fn rates(
+    session: &mut Session,
+    [terrace, fio]: [&Peer; 2],
+    disk: &SlowDisk,
+    steps: &mut Steps,
+) -> Result<(), Error> {
+    session.record.command(format!("terrace boost qualify STICK --for DISK {TURN} --json"));
+    for (_, _, words) in JOBS {
+        session.record.command(fio.command_line(&[&FIO, words].concat()));
+    }
+    let all = session.request.alternations;
+    let mut rows: [Vec<f64>; FIGURES] = Default::default();
+    for turn in 0..all {
+        eprintln!("qualify: turn {} of {all}", turn + 1);
+        let step = steps.get(turn, || Ok((one_turn(terrace, fio, disk)?, Vec::new())))?;
+        for (row, value) in rows.iter_mut().zip(&step.values) {
+            row.push(*value);
+        }
+    }
+    let [ours, theirs] = [&rows[..JOBS.len()], &rows[JOBS.len()..2 * JOBS.len()]];
+    for (((name, ..), ours), theirs) in JOBS.iter().zip(ours).zip(theirs) {
         let pair = (Series::new("terrace", ours), Series::new("fio", theirs));
         let what = format!("qualify: {name}");
         session.record.add_against(&what, "B/s", pair, Some(Target::Within(WITHIN)))?;
     }
-    let series = Series::new("terrace", &sustained);
+    let over_model: Vec<f64> = rows[FIGURES - 1].iter().map(|rate| rate / MODEL_WRITE).collect();
     let what = "qualify: the rate of writing that lasts, over that of the model";
-    session.record.add_alone(what, "", series, Some(Target::Within(WITHIN)))?;
-    drop(mount);
-    verdicts(session, &disk)
+    let series = Series::new("terrace", &over_model);
+    session.record.add_alone(what, "", series, Some(Target::Within(WITHIN)))
 }
 
-/// A request of 1 MiB of the model: 1 ms, and its bytes at 7 MB/s. The kernel may divide it.
-const MODEL_WRITE: f64 = MIB as f64 / (0.001 + MIB as f64 / 7e6);
+/// The figures of one turn, on a stick of its own.
+fn one_turn(terrace: &Peer, fio: &Peer, disk: &SlowDisk) -> Result<Vec<f64>, Error> {
+    let stick = SlowDisk::modelled(STICK, STICK_BYTES).map_err(Error::Failed)?;
+    let mount = stick.as_ext4().map_err(Error::Failed)?;
+    let found = qualify(terrace, mount.path(), disk.path(), TURN)?;
+    let mut values = Vec::with_capacity(FIGURES);
+    for (name, ..) in JOBS {
+        let rate = found[name]["bytes_per_s"]["median"].as_f64();
+        values.push(rate.ok_or_else(|| malformed(format!("{name} was not measured")))?);
+    }
+    for (_, direction, words) in JOBS {
+        values.push(fio_rate(fio, mount.path(), direction, words)?);
+    }
+    let lasting = found["sustained_write"]["median"].as_f64();
+    values.push(lasting.ok_or_else(|| malformed("no rate of writing that lasts".to_owned()))?);
+    Ok(values)
+}
 
 /// One run; its result.
-fn qualify(session: &mut Session, path: &Path, disk: &Path, words: &str) -> Result<Value, Error> {
-    session.record.command(format!("terrace boost qualify STICK --for DISK {words} --json"));
+fn qualify(terrace: &Peer, path: &Path, disk: &Path, words: &str) -> Result<Value, Error> {
     let (path, disk) = (path.to_string_lossy(), disk.to_string_lossy());
     let mut all = vec!["boost", "qualify", &*path, "--for", &*disk, "--json"];
     all.extend(words.split(' '));
-    let printed = session.terrace.run(&all, LIMIT)?.stdout;
+    let printed = terrace.run(&all, LIMIT)?.stdout;
     let value: Value =
         serde_json::from_str(&printed).map_err(|error| malformed(error.to_string()))?;
     Ok(value["result"].clone())
 }
 
 /// The rate of one job on a file of its own.
-fn fio_rate(
-    session: &mut Session,
-    fio: &Peer,
-    path: &Path,
-    direction: &str,
-    words: &[&str],
-) -> Result<f64, Error> {
+fn fio_rate(fio: &Peer, path: &Path, direction: &str, words: &[&str]) -> Result<f64, Error> {
     let file = path.join("fio");
     let name = format!("--filename={}", file.display());
-    let mut all = vec!["--name=job", "--direct=1", "--size=64m", "--refill_buffers"];
-    all.extend(["--output-format=json", "--fallocate=native"]);
-    all.extend(words);
-    session.record.command(fio.command_line(&all));
+    let mut all = [&FIO, words].concat();
     all.push(&name);
     let printed = fio.run(&all, LIMIT)?.stdout;
     let _ = std::fs::remove_file(&file);
@@ -117,17 +164,24 @@ fn fio_rate(
 }
 
 /// How many verdicts on sticks that are drawn are right.
-fn verdicts(session: &mut Session, disk: &SlowDisk) -> Result<(), Error> {
-    let mut random = Random(22);
+fn verdicts(
+    session: &mut Session,
+    terrace: &Peer,
+    disk: &SlowDisk,
+    steps: &mut Steps,
+) -> Result<(), Error> {
+    session.record.command("terrace boost qualify STICK --for DISK --size=32m --json".to_owned());
     let mut right = 0.0;
     for number in 0..STICKS {
         eprintln!("qualify: stick {} of {STICKS}", number + 1);
-        let (expected, found) = judge(session, disk, number % 4, &mut random)?;
-        if found == expected {
-            right += 1.0;
-        } else {
-            session.record.note(format!("stick {number}: {found}, not {expected}"));
-        }
+        let step = steps.get(number, || {
+            let (expected, found) = judge(terrace, disk, number)?;
+            let is_right = found == expected;
+            let note = (!is_right).then(|| format!("stick {number}: {found}, not {expected}"));
+            Ok((vec![f64::from(u8::from(is_right))], note.into_iter().collect()))
+        })?;
+        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        right += step.values[0];
     }
     let series = Series::new("terrace", &[right]);
     let target = Some(Target::AtLeast(STICKS as f64));
@@ -135,12 +189,9 @@ fn verdicts(session: &mut Session, disk: &SlowDisk) -> Result<(), Error> {
 }
 
 /// What is right for one stick, and what was said of it.
-fn judge(
-    session: &mut Session,
-    disk: &SlowDisk,
-    kind: u64,
-    random: &mut Random,
-) -> Result<(String, String), Error> {
+fn judge(terrace: &Peer, disk: &SlowDisk, number: usize) -> Result<(String, String), Error> {
+    let mut random = Random(22 + number as u64);
+    let kind = number % 4;
     // A rate of 1 MB/s needs its time for an interval.
     let words = if kind == 3 { "--size=32m --budget=30s" } else { "--size=32m --budget=10s" };
     let read_ms = 0.3 + random.below(8) as f64 / 10.0;
@@ -161,13 +212,13 @@ fn judge(
         let fake = made.map_err(Error::Failed)?;
         let directory = TempDir::new();
         let mount = fill(&fake, &directory)?;
-        let found = qualify(session, mount.path(), disk.path(), words)?;
+        let found = qualify(terrace, mount.path(), disk.path(), words)?;
         let outcome = found["capacity"]["outcome"].as_str().unwrap_or_default();
         return Ok(("no refused".to_owned(), format!("{} {outcome}", answer(&found))));
     }
     let stick = SlowDisk::modelled(&timing, STICK_BYTES).map_err(Error::Failed)?;
     let mount = stick.as_ext4().map_err(Error::Failed)?;
-    let found = qualify(session, mount.path(), disk.path(), words)?;
+    let found = qualify(terrace, mount.path(), disk.path(), words)?;
     let expected = if kind == 0 { "yes" } else { "no" };
     Ok((expected.to_owned(), answer(&found)))
 }

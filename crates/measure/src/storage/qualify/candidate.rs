@@ -155,3 +155,59 @@ fn refusal(
 fn refused(path: &Path, kind: ErrorKind, reason: &str) -> Error {
     Error::new(kind, "qualify", reason).at(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use testkit::{FakeRoot, TempDir};
+
+    /// What this machine would say of a directory if that were `disk`, mounted as `fs_type`; `None`
+    /// where the directory is in memory or on an overlay, with the reason printed.
+    fn opened(disk: &str, fs_type: &str) -> Option<std::result::Result<Vec<String>, String>> {
+        let directory = TempDir::new();
+        let (major, minor) =
+            sys::block::device_numbers(std::fs::metadata(directory.path()).unwrap().dev());
+        let place = format!("/sys/devices/virtual/block/{disk}");
+        let fake = FakeRoot::new()
+            .files(&place, &[("dev", &format!("{major}:{minor}")), ("size", "2048")])
+            .link(
+                &format!("/sys/dev/block/{major}:{minor}"),
+                &format!("../../devices/virtual/block/{disk}"),
+            )
+            .file(
+                "/proc/self/mountinfo",
+                format!("20 1 {major}:{minor} / / rw - {fs_type} server:/photos rw\n"),
+            );
+        let root = Root::at(fake.path());
+        let answer = Candidate::open(directory.path(), &root);
+        let said = answer.map(|candidate| candidate.notes).map_err(|error| {
+            assert_eq!(error.kind, ErrorKind::Impossible, "{error}");
+            error.to_string()
+        });
+        if said.as_ref().is_err_and(|said| said.contains("tmpfs") || said.contains("overlay")) {
+            testkit::skip("temporary files on a disk");
+            return None;
+        }
+        Some(said)
+    }
+
+    #[test]
+    fn a_network_is_refused_or_called_what_it_is() {
+        let Some(said) = opened("vdz", "nfs4") else { return };
+        assert!(said.unwrap_err().contains("it is nfs4: its files are on another machine"));
+        // A device over a network can be measured as a disk can.
+        let notes = opened("nbd0", "ext4").unwrap().unwrap();
+        assert_eq!(notes, ["it is reached over a network (nbd)"]);
+        assert!(opened("vdz", "ext4").unwrap().unwrap().is_empty());
+    }
+
+    #[test]
+    fn memory_behind_a_file_system_is_refused() {
+        for (disk, transport) in [("zram1", "zram"), ("ram0", "brd")] {
+            let Some(said) = opened(disk, "ext4") else { return };
+            let said = said.unwrap_err();
+            assert!(said.contains(&format!("{disk} is memory already ({transport})")), "{said}");
+        }
+    }
+}
