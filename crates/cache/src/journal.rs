@@ -299,7 +299,11 @@ pub(crate) fn read(bytes: &[u8], geometry: &Geometry) -> Result<JournalState, Jo
     let size = base_bytes(geometry) as usize;
     let slots = [bytes.get(..size), bytes.get(size..2 * size)];
     let bases = slots.into_iter().flatten().filter_map(|slot| Base::read(slot, geometry));
-    let Some(latest) = bases.max_by_key(|base| base.generation) else {
+    // No cache gets there: numbers that could overflow were made by something else.
+    let is_possible = |base: &Base| {
+        base.attach < u32::MAX / 2 && base.generation.max(base.first_record) < u64::MAX / 2
+    };
+    let Some(latest) = bases.filter(is_possible).max_by_key(|base| base.generation) else {
         let other = read_geometry(bytes).filter(|sizes| sizes != geometry);
         let is_empty = bytes.iter().all(|byte| *byte == 0);
         let fault = if is_empty { JournalFault::Empty } else { JournalFault::Damaged };
@@ -337,7 +341,7 @@ impl JournalState {
     /// Adds what a record says.
     fn add(&mut self, block: &[u8]) -> Option<()> {
         self.has_records = true;
-        self.base.attach = self.base.attach.max(u32_at(block, 16));
+        self.base.attach = self.base.attach.max(u32_at(block, 16)).min(u32::MAX / 2);
         let marks = usize::from(u16::from_le_bytes([block[20], block[21]]));
         let (digests, rest) = block[RECORD_FIXED_BYTES..]
             .split_at_checked(usize::from(block[22]) * RECORD_WITNESS_BYTES)?;

@@ -16,6 +16,7 @@ use crate::workspace;
 
 mod aa;
 pub(crate) mod advise;
+mod boost;
 mod copy;
 mod coverage;
 mod days;
@@ -166,6 +167,16 @@ const SUITES: &[Suite] = &[
         alternations: ALTERNATIONS,
         options: &[("alternations", "N"), ("path", "DIR"), ("trace", "FILE")],
         run: |session| session.run(advise::PARTS),
+    },
+    Suite {
+        name: "boost",
+        title: "boost",
+        what: "the flash cache: its engine in simulation, against every fault and without each rule",
+        peers: &["terrace"],
+        parts: &names::<{ boost::PARTS.len() }>(boost::PARTS),
+        alternations: 1,
+        options: &[],
+        run: |session| session.run(boost::PARTS),
     },
     Suite {
         name: "remedies",

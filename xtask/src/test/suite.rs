@@ -25,6 +25,7 @@ use crate::workspace::{self, Executable};
 /// if something else does.
 const BESIDE: &[&str] = &[
     "crates/cache/src/lib.rs",
+    "crates/cache/tests/driven/main.rs",
     "crates/cache/tests/simulation/main.rs",
     "crates/explain/src/lib.rs",
     "crates/explain/tests/accounting/main.rs",

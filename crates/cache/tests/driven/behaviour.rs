@@ -1,0 +1,168 @@
+//! What the cache decides: what it keeps, when it gives up its medium, when it starts cold, and
+//! what becomes of writes that can no longer be marked.
+
+use cache::{Cold, Geometry, Limits, Setup, Start};
+use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
+
+use super::{FRAME, VOLUME, attach, attach_with, read_all, setup, used, volume};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn frame_at(number: u64) -> u64 {
+    number * u64::from(FRAME)
+}
+
+#[test]
+fn the_second_read_is_cached_and_the_third_is_a_hit() {
+    let mut driver = attach(&[], &[], 1);
+    for _ in 0..3 {
+        driver.read(frame_at(9) + 512, 1024).unwrap();
+    }
+    let counters = driver.engine.counters();
+    assert_eq!((counters.refused_first, counters.filled, counters.hits), (1, 1, 1));
+    assert_eq!(counters.hit_bytes, 1024);
+}
+
+#[test]
+fn a_frame_that_was_written_as_a_whole_is_cached_again_and_a_part_is_not() {
+    let mut driver = attach(&[], &[], 1);
+    for number in [9, 20] {
+        driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+    }
+    driver.write(frame_at(9), &[7; FRAME as usize]).unwrap();
+    driver.write(frame_at(20), &[7; 512]).unwrap();
+    assert!(driver.engine.is_cached(frame_at(9)) && !driver.engine.is_cached(frame_at(20)));
+    assert_eq!(driver.read(frame_at(9), 512).unwrap(), [7; 512]);
+    driver.read(frame_at(20), 512).unwrap();
+    assert!(driver.engine.is_cached(frame_at(20)), "the next miss need not be the second one");
+}
+
+#[test]
+fn long_runs_are_read_from_the_disk_and_counted() {
+    let limits = Limits { run_frames_max: 4, ..setup(1).limits };
+    let mut driver = attach_with(&Setup { limits, ..setup(1) }, &[], &[]);
+    for _ in 0..3 {
+        for number in 0..32 {
+            driver.read(frame_at(number), FRAME).unwrap();
+        }
+    }
+    let counters = driver.engine.counters();
+    assert_eq!(counters.bailed_out, 3 * 28);
+    assert_eq!(driver.engine.cached_frames(), 4);
+}
+
+#[test]
+fn the_budget_of_a_day_holds_and_comes_back() {
+    let limits = Limits { budget_bytes_per_day: 64 << 10, ..setup(1).limits };
+    let mut driver = attach_with(&Setup { limits, ..setup(1) }, &[], &[]);
+    let fill = |driver: &mut testkit::SimulatedDriver<cache::Cache>| {
+        for number in 0..VOLUME / u64::from(FRAME) {
+            driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+        }
+        driver.engine.counters()
+    };
+    let before = fill(&mut driver);
+    assert!(before.refused_budget > 0 && before.medium_bytes <= 96 << 10, "{before:?}");
+    driver.input(Input::Tick { now_ns: 86_400 * SECOND_NS });
+    let after = fill(&mut driver);
+    assert!(after.medium_bytes > before.medium_bytes, "{after:?}");
+    assert!(after.medium_bytes <= 2 * (96 << 10), "{after:?}");
+}
+
+#[test]
+fn the_third_error_in_a_minute_turns_the_cache_off_until_the_medium_returns() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.medium.faults.fails_reads = true;
+    for (number, at) in [(1, 1), (2, 70), (3, 80)] {
+        driver.input(Input::Tick { now_ns: at * SECOND_NS });
+        assert_eq!(
+            driver.read(frame_at(number), 512).unwrap(),
+            volume()[frame_at(number) as usize..][..512]
+        );
+    }
+    assert!(driver.engine.is_running(), "two of them within a minute");
+    driver.read(frame_at(4), 512).unwrap();
+    assert!(!driver.engine.is_running());
+    assert_eq!(driver.events.last(), Some(&Event::CacheOff { why: CacheOff::Errors }));
+    driver.write(frame_at(5), &[9; 512]).unwrap();
+    driver.medium.faults.fails_reads = false;
+    driver.input(Input::CacheReturned);
+    assert!(driver.engine.is_running());
+    assert!(!driver.engine.is_cached(frame_at(5)), "it was written meanwhile");
+    let hits = driver.engine.counters().hits;
+    driver.read(frame_at(6), 512).unwrap();
+    assert_eq!(driver.engine.counters().hits, hits + 1, "the rest is warm");
+    assert_eq!(driver.read(frame_at(5), 512).unwrap(), [9; 512]);
+}
+
+#[test]
+fn errors_of_the_disk_pass_unchanged() {
+    let mut driver = attach(&[], &[], 1);
+    driver.read(frame_at(3), 512).unwrap();
+    driver.backing.faults.fails_reads = true;
+    assert_eq!(driver.read(frame_at(3), 512), Err(ErrorNumber(5)));
+    driver.backing.faults.fails_reads = false;
+    driver.backing.faults.is_full = true;
+    assert_eq!(driver.write(frame_at(3), &[1; 512]), Err(ErrorNumber(28)));
+    driver.backing.faults.is_full = false;
+    read_all(&mut driver, 1);
+}
+
+#[test]
+fn without_a_journal_the_medium_is_made_unusable_and_writes_go_on() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.journal.faults.fails_writes = true;
+    driver.write(frame_at(5), &[9; 512]).unwrap();
+    driver.write(frame_at(6), &[9; 512]).unwrap();
+    assert!(driver.events.contains(&Event::CacheOff { why: CacheOff::Journal }));
+    assert!(driver.medium.contents()[..4096].iter().all(|byte| *byte == 0));
+    assert_eq!(driver.read(frame_at(5), 512).unwrap(), [9; 512]);
+    let again = attach(&driver.medium.contents(), &journal, 3);
+    assert!(!again.engine.is_running());
+    driver.input(Input::Detach);
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: false }));
+}
+
+#[test]
+fn writes_that_could_never_be_proved_fail() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.journal.faults.fails_writes = true;
+    driver.medium.faults.fails_writes = true;
+    assert_eq!(driver.write(frame_at(5), &[9; 512]), Err(ErrorNumber::EIO));
+    assert_eq!(driver.write(frame_at(5), &[9; 512]), Err(ErrorNumber::EIO));
+    read_all(&mut driver, 1);
+}
+
+#[test]
+fn what_differs_is_said_and_all_is_cold() {
+    let (medium, journal) = used();
+    let start = |setup: &Setup| attach_with(setup, &medium, &journal).engine.start();
+    assert_eq!(start(&setup(2)), Start::Warm);
+    assert_eq!(start(&Setup { volume_id: [9; 16], ..setup(2) }), Start::Cold(Cold::Volume));
+    let mut changed = setup(2);
+    changed.witnesses[0].bytes[100] ^= 1;
+    assert_eq!(start(&changed), Start::Cold(Cold::Changed(0)));
+    let grown = Geometry { region_bytes: 32 << 10, ..setup(2).geometry };
+    let Start::Cold(cold) = start(&Setup { geometry: grown, ..setup(2) }) else { panic!("warm") };
+    assert!(cold.to_string().starts_with("it was made for a volume of 262144 bytes"), "{cold}");
+    assert_eq!(attach(&medium, &[], 2).engine.start(), Start::Cold(Cold::New));
+}
+
+#[test]
+fn unknown_content_is_warm_only_after_a_proved_detach() {
+    let unknown = |salt| Setup { witnesses: Vec::new(), ..setup(salt) };
+    let mut driver = attach_with(&unknown(1), &[], &[]);
+    driver.request(Request::Prefetch { offset: 0, len: u64::from(FRAME) }).unwrap();
+    let crashed = (driver.medium.contents(), driver.journal.contents());
+    driver.input(Input::Detach);
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: true }));
+    let detached = (driver.medium.contents(), driver.journal.contents());
+    let start = |(medium, journal): &(Vec<u8>, Vec<u8>)| {
+        attach_with(&unknown(2), medium, journal).engine.start()
+    };
+    assert_eq!(start(&crashed), Start::Cold(Cold::Unproved));
+    assert_eq!(start(&detached), Start::Warm);
+}
