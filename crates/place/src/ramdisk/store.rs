@@ -280,7 +280,10 @@ impl Store {
         let mut packer = zstd::Encoder::new(Vec::new(), LEVEL).map_err(failed)?;
         packer.include_checksum(true).map_err(failed)?;
         let name = Generation { number: manifest.generation, base: manifest.base }.name();
-        std::io::Write::write_all(&mut packer, &manifest.into_text()).map_err(failed)?;
+        let text = manifest.into_text();
+        // Of a known size it takes no more memory than that needs.
+        packer.set_pledged_src_size(Some(text.len() as u64)).map_err(failed)?;
+        std::io::Write::write_all(&mut packer, &text).map_err(failed)?;
         let packed = packer.finish().map_err(failed)?;
         let (mode, durability) = (FileMode::OwnerOnly, Durability::Synced);
         file::replace(&self.directory, &name, &packed, mode, durability)?;
