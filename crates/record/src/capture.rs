@@ -31,6 +31,7 @@ pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
 pub use watch::{WatchEvent, watch, watch_reporting};
 
+use crate::file::KeptBytes;
 use crate::run_directory;
 use crate::trace::Family;
 use crate::work::{WorkCounter, WorkSpec};
@@ -65,6 +66,8 @@ pub struct RecordOptions {
     pub apply: bool,
     /// The file to write; it must not exist unless `force`. In memory where absent.
     pub output: Option<PathBuf>,
+    /// Where the bytes of a recording in memory are put when it is over, with its accesses.
+    pub kept_bytes: Option<KeptBytes>,
     /// Whether an existing recording (never another file) may be replaced.
     pub force: bool,
     /// What must be longest ago in a ring of files; `output` is then its directory.
@@ -97,6 +100,7 @@ impl Default for RecordOptions {
             families: Vec::new(),
             apply: false,
             output: None,
+            kept_bytes: None,
             force: false,
             keep_ns: None,
             keep_bytes: u64::MAX,

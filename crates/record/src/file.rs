@@ -3,7 +3,7 @@
 //!
 //! - [`Writer`] appends chunks; [`read`] goes through once and takes every whole chunk before the
 //!   first bad one; [`RecordingOutline`] reads only what a part of the time needs.
-//! - A recording is made by a [`RecordSink`](crate::RecordSink): `Writer<Vec<u8>>` in memory,
+//! - A recording is made by a [`RecordSink`](crate::RecordSink): `Writer<MemoryFile>` in memory,
 //!   [`FileSink`] in a file, [`Ring`] in a directory of files that keeps the last hours.
 //! - [`AccessReader`] reads single accesses, which are many, apart from all else.
 //! - [`open`] and [`Follower`] take a path, and find out which of them it is.
@@ -32,7 +32,7 @@ mod writer;
 
 pub use accesses::AccessReader;
 pub use chunk::{MAGIC, MAX_RAW_BYTES, VERSION_MAJOR, VERSION_MINOR, reseal};
-pub use file_sink::{FileSink, check};
+pub use file_sink::{FileSink, KeptBytes, MemoryFile, check};
 pub use follower::Follower;
 pub use joined::read_ring;
 pub use open::{RecordingOutline, open, open_one_of, request_rows};

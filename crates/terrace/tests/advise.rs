@@ -163,6 +163,31 @@ fn what_is_too_short_or_has_no_events_is_unproven() {
     terrace(&twice).refused(2, "of the same time");
 }
 
+/// What is recorded for the advice has accesses: a cache is judged by them, or too few were seen.
+#[test]
+fn recording_first_keeps_accesses() {
+    if sys::process::effective_uid() != 0 {
+        return testkit::skip("root");
+    }
+    let _alone = one_at_a_time();
+    let text = terrace("advise --record 11s --json").done();
+    let advice: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schema_complaint(SCHEMA, &advice), None, "{text}");
+    let stick = &advice["flash"][0];
+    let why = stick["text"].as_str().unwrap();
+    if why.contains("--accesses") && run_bpf_is_missing(&advice) {
+        return testkit::skip("a kernel that keeps accesses");
+    }
+    let is_judged = stick["sizes"].as_array().is_some_and(|sizes| !sizes.is_empty());
+    assert!(is_judged || why.contains("block reads seen"), "{advice:#}");
+}
+
+/// Whether this kernel runs no programs of the recorder.
+fn run_bpf_is_missing(advice: &Value) -> bool {
+    let text = advice["memory"]["text"].as_str().unwrap();
+    text.contains("runs no programs") || text.contains("seen by root alone")
+}
+
 /// 3,000 reads of 500 blocks in turn, each 10 ms after the one before.
 fn traced(line: impl Fn(u64, u64) -> String) -> String {
     (0..3_000).map(|number| line(number, number % 500 * 800)).collect()

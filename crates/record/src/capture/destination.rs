@@ -5,7 +5,7 @@
 use super::recent::RecentSink;
 use super::sampler::{Assignment, Sampler};
 use super::shown_sink::ShownSink;
-use crate::file::{FileSink, Ring, Writer};
+use crate::file::{FileSink, MemoryFile, Ring, Writer};
 use crate::{Error, ErrorKind, Result};
 
 /// Starts a sampler whose sink is the one that the assignment asks for.
@@ -16,7 +16,10 @@ pub(super) fn start_sampler(assignment: Assignment) -> Result<Sampler> {
     let watch = &assignment.watch;
     let (force, keep_bytes) = (watch.force, watch.keep_bytes);
     match (watch.output.clone(), watch.keep_ns) {
-        (None, None) => Sampler::start(assignment, |facts| Writer::new(Vec::new(), facts)),
+        (None, None) => {
+            let file = MemoryFile::new(watch.kept_bytes.clone());
+            Sampler::start(assignment, |facts| Writer::new(file, facts))
+        }
         (None, Some(_)) => {
             let why = "a ring needs a directory";
             Err(Error::new(ErrorKind::Usage, "keep the last hours", why))

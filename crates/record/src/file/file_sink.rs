@@ -16,9 +16,10 @@ use crate::sink::RecordSink;
 use crate::{Error, ErrorKind, Result};
 use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, Tick, Who};
 use std::fs::File;
-use std::io::Seek;
+use std::io::{Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use sys::directory::FilePlace;
 
 /// A recording that is written to one file.
@@ -125,8 +126,36 @@ impl RecordSink for FileSink {
     }
 }
 
+/// Where the bytes of a recording in memory are put when it is over.
+pub type KeptBytes = Arc<OnceLock<Vec<u8>>>;
+
+/// What a file would hold, in memory.
+#[derive(Debug, Default)]
+pub struct MemoryFile {
+    bytes: Vec<u8>,
+    kept: Option<KeptBytes>,
+}
+
+impl MemoryFile {
+    /// An empty one, whose bytes are put into `kept` when the recording is over.
+    #[must_use]
+    pub fn new(kept: Option<KeptBytes>) -> Self {
+        Self { bytes: Vec::new(), kept }
+    }
+}
+
+impl Write for MemoryFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A recording in memory: the bytes of its file, read back at its end.
-impl RecordSink for Writer<Vec<u8>> {
+impl RecordSink for Writer<MemoryFile> {
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         Writer::sample(self, tick, schemas, row)
     }
@@ -153,7 +182,10 @@ impl RecordSink for Writer<Vec<u8>> {
 
     fn finish(mut self, facts: &Facts, outcome: &RecordingOutcome) -> Result<Recording> {
         let ended = self.end(facts, outcome).map(|()| outcome.clone());
-        let recording = read(&*self.into_sink())?;
+        let MemoryFile { bytes, kept } = self.into_sink();
+        let recording = read(&*bytes)?;
+        // Only the first recording of an owner is kept.
+        let _ = kept.map(|kept| kept.set(bytes));
         Ok(with_end(recording, ended, facts, outcome))
     }
 }

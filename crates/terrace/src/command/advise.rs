@@ -16,14 +16,16 @@ use explain::advice::{
     AdviceRequest, BlockAccess, BlockReads, CacheDevice, DiskTime, Observation, advise as judge,
     clash, observe, observe_trace,
 };
+use model::Bytes;
 use model::probe::SERVED_BY_DEVICE;
 use model::recording::Recording;
-use record::capture;
-use record::file::AccessReader;
+use record::capture::{self, RecordOptions};
+use record::file::{AccessReader, KeptBytes};
 use record::redact::redact;
 use record::{AccessBatch, DeviceRequest, RequestKind};
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// No qualification is longer.
@@ -31,6 +33,9 @@ const LONGEST_QUALIFICATION: u64 = 4 << 20;
 
 /// What is shorter says nothing, as of a recording.
 const SHORTEST: Duration = Duration::from_secs(10);
+
+/// The most memory that the accesses take while this machine is recorded; of more a share is kept.
+const ACCESS_BYTES: Bytes = Bytes(64 << 20);
 
 /// More reads of one recording are left out: each takes 32 bytes.
 const READS_MAX: usize = 8 << 20;
@@ -89,7 +94,7 @@ fn read(args: &AdviseArgs, disk: Option<&DiskTime>, is_redacted: bool) -> Result
             return Err(traces::neither(file));
         }
         let recording = super::open_recording(file)?;
-        let reads = if file.is_dir() { None } else { block_reads(file)? };
+        let reads = if file.is_dir() { None } else { block_reads(AccessReader::open(file)?) };
         seen.add(recording, reads, is_redacted);
     }
     Ok(seen)
@@ -110,10 +115,10 @@ impl Seen {
 }
 
 /// The block reads of a recording; `None` if it kept no accesses.
-fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
+fn block_reads(batches: impl Iterator<Item = record::Result<AccessBatch>>) -> Option<BlockReads> {
     let mut reads: Option<BlockReads> = None;
     // What is whole of a damaged file is read, as of its other chunks.
-    for batch in AccessReader::open(file)? {
+    for batch in batches {
         let AccessBatch { shifts, lost, requests, .. } = match batch {
             Ok(batch) => batch,
             Err(error) => {
@@ -141,7 +146,7 @@ fn block_reads(file: &Path) -> Result<Option<BlockReads>> {
         all.reads.retain(|one| is_followed(one, shift));
         all.reads.sort_by_key(|one| one.at_ns);
     }
-    Ok(reads)
+    reads
 }
 
 fn access(one: &DeviceRequest) -> BlockAccess {
@@ -183,10 +188,14 @@ fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
         long_time(for_ns)
     ));
     let target = record_options::machine();
-    let captured = capture::watch(&target, Some(for_ns), &of_advise())?;
+    let kept = KeptBytes::default();
+    let mut options = RecordOptions { kept_bytes: Some(Arc::clone(&kept)), ..of_advise() };
+    record_options::keep_accesses(&mut options, ACCESS_BYTES)?;
+    let captured = capture::watch(&target, Some(for_ns), &options)?;
     drop(progress);
     let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
-    seen.add(captured.recording, None, is_redacted);
+    let accesses = kept.get().map(|bytes| AccessReader::new(Cursor::new(bytes))).transpose()?;
+    seen.add(captured.recording, accesses.and_then(block_reads), is_redacted);
     Ok(seen)
 }
 
