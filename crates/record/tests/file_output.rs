@@ -7,7 +7,7 @@
 use model::recording::{
     Facts, Recording, RecordingOutcome, Schema, SeriesKind, Span, Task, Tick, Who,
 };
-use record::file::{self, FileSink, Ring, Writer};
+use record::file::{self, FileSink, MemoryFile, Ring, Writer};
 use record::{RecordSink, Registry, Result, Row};
 use std::os::unix::fs::PermissionsExt;
 use testkit::TempDir;
@@ -33,7 +33,7 @@ fn fill(mut output: impl RecordSink) -> Recording {
 fn memory_file_and_ring_tell_the_same() {
     let directory = TempDir::new();
     let path = directory.join("a.trec");
-    let memory = fill(Writer::new(Vec::new(), &facts()).unwrap());
+    let memory = fill(Writer::new(MemoryFile::default(), &facts()).unwrap());
     let file = fill(FileSink::create(&path, false, &facts()).unwrap());
     let segments = directory.join("ring");
     let ring = fill(Ring::open(&segments, u64::MAX, 1 << 30, &facts()).unwrap());
@@ -85,7 +85,7 @@ impl<A: RecordSink, B: RecordSink> RecordSink for Both<A, B> {
 fn two_sinks_make_one() {
     let directory = TempDir::new();
     let file = FileSink::create(&directory.join("a.trec"), false, &facts()).unwrap();
-    let memory = Writer::new(Vec::new(), &facts()).unwrap();
+    let memory = Writer::new(MemoryFile::default(), &facts()).unwrap();
     assert_eq!(fill(Both(file, memory)).ticks.len(), 250);
 }
 

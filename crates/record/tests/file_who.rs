@@ -9,7 +9,7 @@ use model::recording::{
 };
 use proptest::prelude::*;
 use record::export::{Exporter, Trec};
-use record::file::{self, Follower, Outline, Ring, Writer};
+use record::file::{self, Follower, MemoryFile, Outline, Ring, Writer};
 use record::{RecordSink, Registry, Row};
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -62,11 +62,11 @@ fn record(sink: &mut impl RecordSink, samples: u64) -> Who {
 
 /// A recording of a made machine, and what was recorded.
 fn recorded(samples: u64) -> (Vec<u8>, Who) {
-    let mut writer = Writer::new(Vec::new(), &Facts::default()).unwrap();
+    let mut writer = Writer::new(MemoryFile::default(), &Facts::default()).unwrap();
     let whole = record(&mut writer, samples);
     let ended_ns = samples * PERIOD_NS;
     let outcome = RecordingOutcome { ended_ns, ..RecordingOutcome::default() };
-    (writer.finish(&Facts::default(), &outcome).unwrap(), whole)
+    (writer.finish(&Facts::default(), &outcome).unwrap().into_bytes(), whole)
 }
 
 /// The sum of each figure of each process, by what names it.

@@ -263,7 +263,7 @@ fn of_pages_that_are_read_in_strides_the_share_is_kept() {
     let recorder = Recorder::start(&file, "--accesses");
     let mut buffer = vec![0; 2 * PAGE as usize];
     let mut read_every = |stride: u64, pages: u64| {
-        let set = directory.join(&format!("every-{stride}"));
+        let set = directory.join(format!("every-{stride}"));
         let holes = File::options().read(true).write(true).create_new(true).open(set).unwrap();
         holes.set_len(READS * stride * PAGE).unwrap();
         sys::file::advise(&holes, 0, 0, CacheAdvice::Random).unwrap();

@@ -146,7 +146,7 @@ fn what_is_read_in_strides_is_seen_as_often_as_all_else() {
     const READ_BYTES: u64 = 96 * MIB;
     let directory = TempDir::new();
     for (pages, stride) in [(1, 2), (2, 4), (1, 16)] {
-        let set = directory.join(&format!("every-{stride}"));
+        let set = directory.join(format!("every-{stride}"));
         let count = READ_BYTES / PAGE_BYTES / pages;
         // Holes are pages of the cache like any others.
         File::create(&set).unwrap().set_len(count * stride * PAGE_BYTES).unwrap();

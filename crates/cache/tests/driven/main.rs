@@ -1,6 +1,8 @@
 //! The cache with devices that answer at once: what it decides, and what it does with a medium and
 //! a journal that another program wrote.
 
+#![allow(clippy::unwrap_used, reason = "a test whose engine does not start must fail")]
+
 mod behaviour;
 mod hostile;
 

@@ -142,6 +142,12 @@ impl MemoryFile {
     pub fn new(kept: Option<KeptBytes>) -> Self {
         Self { bytes: Vec::new(), kept }
     }
+
+    /// What was written.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 impl Write for MemoryFile {
