@@ -10,8 +10,10 @@
 
 use std::num::NonZeroU32;
 
-use super::ghosts::Ghosts;
+use model::Bytes;
+
 use super::percent;
+use crate::recent::RecentKeys;
 
 /// Percent of the segments that the small queue has when the cache is full.
 const SMALL_PERCENT: u32 = 10;
@@ -31,7 +33,7 @@ pub enum LogQueue {
 /// The decisions, and the ghosts of the small queue.
 #[derive(Clone, Debug)]
 pub struct LogS3Fifo {
-    ghosts: Ghosts<1>,
+    ghosts: RecentKeys,
     main_segments: u32,
 }
 
@@ -40,13 +42,17 @@ impl LogS3Fifo {
     pub fn new(segments: NonZeroU32, frames: u32) -> Self {
         let small = percent(segments, SMALL_PERCENT).max(1);
         let ghosts = u64::from(frames) * u64::from(100 - SMALL_PERCENT) / 100;
-        Self { ghosts: Ghosts::new(ghosts as u32), main_segments: segments.get() - small }
+        Self { ghosts: RecentKeys::new(ghosts as u32), main_segments: segments.get() - small }
+    }
+
+    /// The memory of its ghosts: 3.6 bytes a key that the log holds.
+    pub fn bytes(&self) -> Bytes {
+        self.ghosts.bytes()
     }
 
     /// The queue that a new key enters.
     pub fn enter(&mut self, key: u64) -> LogQueue {
-        let was_ghost = self.ghosts.take(key).is_some();
-        if was_ghost { LogQueue::Main } else { LogQueue::Small }
+        if self.ghosts.take(key) { LogQueue::Main } else { LogQueue::Small }
     }
 
     /// The queue whose oldest segment is to be reclaimed; one of them has a segment.
@@ -62,8 +68,7 @@ impl LogS3Fifo {
             LogQueue::Main => hits.checked_sub(1),
             LogQueue::Small if hits >= PROMOTING_HITS => Some(0),
             LogQueue::Small => {
-                self.ghosts.take(key);
-                self.ghosts.push(0, key);
+                self.ghosts.push(key);
                 None
             }
         }
