@@ -50,6 +50,9 @@ fn cuts(scenario: u64) -> Result<Seen, String> {
     for at in 1..=scenario::count(scenario, Rules::KEPT)? {
         seen.add(scenario::cut(scenario, at, Rules::KEPT)?);
     }
+    for at in 1..=30 {
+        seen.add(scenario::cut_again(scenario, at)?);
+    }
     Ok(seen)
 }
 

@@ -8,22 +8,24 @@ use model::engine::{
     BufferId, BufferRange, Buffers, Device, Engine, Event, Input, IoResult, Operation, OperationId,
     Output, Request, RequestId,
 };
-use policy::admission::{SecondRequest, ShortRuns};
+use policy::RecentKeys;
+use policy::admission::ShortRuns;
 use policy::eviction::{LogQueue, LogS3Fifo};
 
 use crate::counters::Counters;
 use crate::detach::DetachStep;
 use crate::format::{BLOCK_BYTES, Geometry};
 use crate::frames::Frames;
-use crate::health::{Health, Power};
+use crate::health::{Health, MediumState};
 use crate::journal::{self, Base};
 use crate::log::{OpenSegment, Segment};
 use crate::marks::JournalWork;
 use crate::read::{FILL_FRAMES_MAX, ReadState};
 use crate::reclaim::Reclaim;
 use crate::regions::Regions;
+use crate::sample::Samples;
 use crate::seal::{Cipher, Codec, Master, Salt, TAG_BYTES};
-use crate::setup::{Cold, FollowedWitness, Limits, Rules, Setup, Start, judge};
+use crate::setup::{Cold, FollowedWitness, Limits, Rules, Setup, Start, Written, former_id, judge};
 use crate::slab::Slab;
 use crate::write::WriteState;
 
@@ -46,7 +48,7 @@ pub(crate) enum Pending {
     /// A write or discard of the backing device.
     BackingWrite { write: usize },
     /// A flush of the backing device, asked for or our own.
-    BackingFlush { request: Option<RequestId>, flush: u32 },
+    BackingFlush { request: Option<RequestId>, flush: u64 },
     /// A segment is written.
     SegmentWrite { segment: u16, buffer: BufferId },
     /// The medium is flushed.
@@ -55,14 +57,44 @@ pub(crate) enum Pending {
     ReclaimRead { buffer: BufferId },
     /// The header is read to see whether it is this medium.
     HeaderRead,
-    /// The header is written, or overwritten so that nothing is used again.
-    HeaderWrite { is_poison: bool },
-    /// The overwritten header is flushed.
-    PoisonFlush,
+    /// The header is written.
+    HeaderWrite,
     /// The summary of a segment is read.
     SummaryRead { segment: u16 },
+    /// A frame that was found is compared: it is read from the disk.
+    SampleDisk,
+    /// Then from the medium.
+    SampleMedium,
     /// The journal is written or flushed.
     Journal,
+}
+
+impl Pending {
+    fn is_of_medium(self) -> bool {
+        match self {
+            Self::HitRead { .. }
+            | Self::SegmentWrite { .. }
+            | Self::MediumFlush
+            | Self::ReclaimRead { .. }
+            | Self::HeaderRead
+            | Self::HeaderWrite
+            | Self::SummaryRead { .. }
+            | Self::SampleMedium => true,
+            Self::BackingRead { .. }
+            | Self::BackingWrite { .. }
+            | Self::BackingFlush { .. }
+            | Self::SampleDisk
+            | Self::Journal => false,
+        }
+    }
+}
+
+/// An operation under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnderWay {
+    stamp: u64,
+    sent_ns: u64,
+    pub(crate) pending: Pending,
 }
 
 /// What the cache is doing beside requests.
@@ -107,7 +139,8 @@ pub struct Cache {
     pub(crate) open: [Option<OpenSegment>; 2],
     pub(crate) reclaim: Option<Reclaim>,
     pub(crate) policy: LogS3Fifo,
-    pub(crate) second: SecondRequest,
+    /// Keys that missed once.
+    pub(crate) second: RecentKeys,
     pub(crate) runs: ShortRuns,
     pub(crate) master: Master,
     /// The salt of this attach first.
@@ -126,7 +159,7 @@ pub struct Cache {
     pub(crate) writes: Slab<WriteState>,
     /// Writes that wait for a mark.
     pub(crate) waiting: Vec<usize>,
-    pub(crate) operations: Slab<(u64, Pending)>,
+    pub(crate) operations: Slab<UnderWay>,
     stamp: u64,
     pub(crate) now_ns: u64,
     /// Bytes that may be written to the medium now.
@@ -139,14 +172,22 @@ pub struct Cache {
     pub(crate) is_recovery_read: bool,
     /// Frames that were found and may not be served.
     pub(crate) dropped: u64,
+    pub(crate) samples: Samples,
+    /// An attach that the medium knows and the journal does not.
+    pub(crate) later_attach: Option<u32>,
+    /// Bytes that were moved since segments were last free.
+    pub(crate) moved_bytes: u64,
+    /// The detach does not wait for the medium any more.
+    pub(crate) is_abandoned: bool,
+    /// The flush that makes durable what the disk held at the start is under way.
+    pub(crate) is_first_flush_sent: bool,
     is_started: bool,
 }
 
 impl Cache {
     /// Attaches: judges the journal, takes all buffers, and allocates all memory. `journal` is the
-    /// whole journal as it is on its disk, empty for a new one. If the cache starts cold, the
-    /// driver makes the journal empty (zeros, durably) before the first input: nothing that an
-    /// older one lists may ever be read again.
+    /// whole journal as it is on its disk, empty for a new one; the driver gives the file at least
+    /// [`journal_bytes`](crate::journal_bytes) before the first input, and writes nothing to it.
     ///
     /// # Errors
     /// Why no cache can be made of these sizes, as a sentence.
@@ -170,14 +211,7 @@ impl Cache {
         rules: Rules,
     ) -> Result<Self, String> {
         setup.geometry.check()?;
-        let (start, base, next_record) = match judge(setup, journal, rules) {
-            Ok(state) => (Start::Warm, state.base, state.next_record),
-            Err(cold) => {
-                // Under a new name, that no older frame is sealed for.
-                let base = Base::empty(setup.geometry, setup.new_cache_id, setup.volume_id);
-                (Start::Cold(cold), base, 0)
-            }
-        };
+        let (start, base, next_record) = begun(setup, journal, rules);
         let geometry = setup.geometry;
         let Limits { frames_max, run_frames_max, budget_bytes_per_day, .. } = setup.limits;
         let segments = NonZeroU32::new(geometry.segments).ok_or("a cache has segments")?;
@@ -192,14 +226,14 @@ impl Cache {
         let attach = base.attach + 1;
         let frame = geometry.frame_bytes as usize;
         let codec = Codec::new(geometry.frame_bytes).map_err(|error| error.to_string())?;
-        let journal = JournalWork::new(base, next_record, start != Start::Warm, own.journal);
+        let work = JournalWork::new(base, next_record, start != Start::Warm, own.journal);
         Ok(Self {
             geometry,
             limits: setup.limits,
             rules,
             start,
             phase: Phase::Starting,
-            health: Health::new(),
+            health: Health::new(setup.may_format, former_id(journal)),
             counters: Counters::default(),
             frames: Frames::new(frames_max),
             regions,
@@ -209,12 +243,12 @@ impl Cache {
             open: [None, None],
             reclaim: None,
             policy: LogS3Fifo::new(segments, frames_max),
-            second: SecondRequest::new(frames_max.saturating_mul(2)),
+            second: RecentKeys::new(frames_max.saturating_mul(2)),
             runs: ShortRuns::new(run_frames_max),
             master,
             ciphers,
             next_sequence: u64::from(attach) << 32,
-            journal,
+            journal: work,
             witnesses: followed(setup),
             codec,
             packed: vec![0; frame + TAG_BYTES],
@@ -233,6 +267,11 @@ impl Cache {
             header_buffer: own.header,
             is_recovery_read: false,
             dropped: 0,
+            samples: Samples::new(setup.limits.sampled_frames),
+            later_attach: None,
+            moved_bytes: 0,
+            is_abandoned: false,
+            is_first_flush_sent: false,
             is_started: false,
         })
     }
@@ -273,6 +312,15 @@ impl Cache {
         self.frames.bytes()
     }
 
+    /// The memory of all that grows with the medium or the volume, without the buffers.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let segments = self.segments.len() * (size_of::<Segment>() + 3 * size_of::<u16>());
+        let keys = self.second.bytes().0 + self.policy.bytes().0;
+        let lists = self.journal.base.bytes();
+        self.frames.bytes() + keys + self.regions.bytes() + lists + segments as u64
+    }
+
     /// Whether the frame at this byte of the volume is cached.
     #[must_use]
     pub fn is_cached(&self, offset: u64) -> bool {
@@ -283,7 +331,7 @@ impl Cache {
     /// Whether the medium is used, and every segment was looked at.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.phase == Phase::Running && self.health.power == Power::On
+        self.phase == Phase::Running && self.health.medium == MediumState::On
     }
 
     pub(crate) fn operate(
@@ -294,24 +342,26 @@ impl Cache {
         io: &mut Io<'_>,
     ) {
         self.stamp += 1;
-        let at = self.operations.insert((self.stamp, pending));
+        let sent = UnderWay { stamp: self.stamp, sent_ns: self.now_ns, pending };
+        let at = self.operations.insert(sent);
         let id = OperationId(self.stamp << 24 | at as u64 & 0xff_ffff);
         io.outputs.push(Output::Operate { id, device, operation });
     }
 
     fn complete(&mut self, id: OperationId, result: IoResult, io: &mut Io<'_>) {
         let at = (id.0 & 0xff_ffff) as usize;
-        if self.operations.get(at).is_none_or(|(stamp, _)| *stamp << 24 >> 24 != id.0 >> 24) {
+        if self.operations.get(at).is_none_or(|sent| sent.stamp << 24 >> 24 != id.0 >> 24) {
             return;
         }
-        let Some((_, pending)) = self.operations.remove(at) else { return };
+        let Some(UnderWay { pending, .. }) = self.operations.remove(at) else { return };
         match pending {
             Pending::HitRead { .. } => self.hit_read_ended(pending, result, io),
             Pending::BackingRead { read } => self.backing_read_ended(read, result, io),
             Pending::BackingWrite { write } => self.backing_write_ended(write, result, io),
             Pending::BackingFlush { request, flush } => {
-                if result.is_ok() {
-                    self.regions.end_flush(flush);
+                match result {
+                    Ok(()) => self.regions.end_flush(flush),
+                    Err(_) => self.regions.fail_flush(),
                 }
                 if let Some(id) = request {
                     io.outputs.push(Output::Complete { id, result });
@@ -325,21 +375,36 @@ impl Cache {
             Pending::MediumFlush => self.medium_ended(result, io),
             Pending::ReclaimRead { buffer } => self.reclaim_read_ended(buffer, result, io),
             Pending::HeaderRead => self.header_read_ended(result, io),
-            Pending::HeaderWrite { is_poison } => self.header_write_ended(is_poison, result, io),
-            Pending::PoisonFlush => self.poison_ended(result, io),
+            Pending::HeaderWrite => self.header_write_ended(result, io),
             Pending::SummaryRead { segment } => self.summary_read_ended(segment, result, io),
+            Pending::SampleDisk => self.sample_disk_ended(result, io),
+            Pending::SampleMedium => self.sample_medium_ended(result, io),
             Pending::Journal => self.journal_ended(result, io),
         }
     }
 
-    /// The first operations: what was written before is made durable, then journal and header.
+    /// Whether an operation of the medium waits for longer than this, of those that `counts` gives.
+    pub(crate) fn is_medium_late(&self, ns: u64, counts: impl Fn(Pending) -> bool) -> bool {
+        let sent = (0..self.operations.numbers_end()).filter_map(|at| self.operations.get(at));
+        sent.filter(|sent| sent.pending.is_of_medium() && counts(sent.pending))
+            .any(|sent| self.now_ns.saturating_sub(sent.sent_ns) > ns)
+    }
+
+    /// Whether nothing is under way, or nothing but operations of a medium that was given up.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let mut sent = (0..self.operations.numbers_end()).filter_map(|at| self.operations.get(at));
+        sent.all(|sent| self.is_abandoned && sent.pending.is_of_medium())
+    }
+
+    /// The first operations. Nothing is cached before what was written earlier is durable.
     fn begin(&mut self, io: &mut Io<'_>) {
         self.is_started = true;
-        self.flush_backing(None, io);
+        self.repeat_first_flush(io);
         if self.start == Start::Warm {
             self.journal.wants_attach = true;
-            self.read_header(io);
+            self.check_medium(io);
         } else {
+            self.journal.wants_root = true;
             self.journal.wants_base = true;
         }
     }
@@ -354,9 +419,17 @@ impl Cache {
         match request {
             Request::Read { offset, data } => self.read(id, offset, data, io),
             Request::Write { offset, data } => {
-                self.write(id, offset, u64::from(data.len), Some(data), io);
+                self.write(id, (offset, u64::from(data.len)), Written::Data(data), io);
             }
-            Request::Discard { offset, len } => self.write(id, offset, len, None, io),
+            Request::Discard { offset, len } => {
+                self.write(id, (offset, len), Written::Anything, io);
+            }
+            Request::WriteZeroes { offset, len } => {
+                self.write(id, (offset, len), Written::Zeros, io);
+            }
+            Request::Flush if !self.rules.flush_before_answer => {
+                io.outputs.push(Output::Complete { id, result: Ok(()) });
+            }
             Request::Flush => self.flush_backing(Some(id), io),
             Request::Prefetch { offset, len } => self.prefetch(id, offset, len, io),
         }
@@ -392,11 +465,27 @@ impl OwnBuffers {
     }
 }
 
+/// How a cache starts, what the journal lists, and the number of its next record.
+fn begun(setup: &Setup, journal: &[u8], rules: Rules) -> (Start, Base, u64) {
+    match judge(setup, journal, rules) {
+        Ok(state) => (Start::Warm, state.base, state.next_record),
+        Err(cold) => {
+            // Under a new name, that no older frame is sealed for.
+            let base = Base::empty(setup.geometry, setup.new_cache_id, setup.volume_id);
+            (Start::Cold(cold), base, 0)
+        }
+    }
+}
+
 /// The ranges that identify the content, to be followed.
 fn followed(setup: &Setup) -> Vec<FollowedWitness> {
     let witnesses = setup.witnesses.iter().take(journal::WITNESSES_MAX);
     witnesses
-        .map(|witness| FollowedWitness { offset: witness.offset, bytes: witness.bytes.clone() })
+        .map(|witness| FollowedWitness {
+            offset: witness.offset,
+            bytes: witness.bytes.clone(),
+            is_unknown: false,
+        })
         .collect()
 }
 
@@ -416,7 +505,7 @@ impl Engine for Cache {
             Input::Completion { id, result } => self.complete(id, result, &mut io),
             Input::Tick { now_ns } => self.tick(now_ns, &mut io),
             Input::CacheReturned => self.medium_returned(&mut io),
-            Input::Detach => self.begin_detach(&mut io),
+            Input::Detach => self.begin_detach(),
         }
         self.drive_journal(&mut io);
         self.drive_recovery(&mut io);

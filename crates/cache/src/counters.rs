@@ -36,6 +36,8 @@ pub struct Counters {
     pub evicted: u64,
     /// Frames that were moved when their segment was reclaimed.
     pub moved: u64,
+    /// Segments that were reclaimed.
+    pub reclaimed: u64,
     /// Bytes written to the medium.
     pub medium_bytes: u64,
     /// Reads and writes of the medium that failed or took too long.

@@ -7,6 +7,7 @@ use model::engine::{Device, Event, IoResult, Operation};
 use policy::eviction::LogQueue;
 
 use crate::attach::{Cache, Io, Pending, Phase, report};
+use crate::marks::JournalTrust;
 
 /// What is done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +22,19 @@ pub(crate) enum DetachStep {
     Flushing,
     /// The last list is written.
     List,
+    /// Nothing is listed: the recovery had not ended.
+    Unproved,
     /// That is under way.
     Listing,
 }
 
 impl Cache {
-    pub(crate) fn begin_detach(&mut self, io: &mut Io<'_>) {
+    pub(crate) fn begin_detach(&mut self) {
         match self.phase {
             Phase::Running => self.phase = Phase::Detaching(DetachStep::Close),
-            Phase::Starting | Phase::Recovering(_) => self.end_detach(false, io),
+            Phase::Starting | Phase::Recovering(_) => {
+                self.phase = Phase::Detaching(DetachStep::Unproved);
+            }
             Phase::Detaching(_) | Phase::Detached => {}
         }
     }
@@ -38,11 +43,12 @@ impl Cache {
     pub(crate) fn drive_detach(&mut self, io: &mut Io<'_>) {
         loop {
             let Phase::Detaching(step) = self.phase else { return };
-            let is_idle = self.operations.is_empty() && self.waiting.is_empty();
+            let is_idle = self.is_quiet() && self.waiting.is_empty();
             if !is_idle || !self.journal.is_idle() {
                 return;
             }
-            if self.journal.is_failed() {
+            let is_proved = step != DetachStep::Unproved && !self.is_abandoned;
+            if !is_proved || self.journal.trust() != JournalTrust::Whole {
                 return self.end_detach(false, io);
             }
             let next = match step {
@@ -62,7 +68,7 @@ impl Cache {
                     self.flush_backing(None, io);
                     DetachStep::Flushing
                 }
-                DetachStep::Flushing | DetachStep::Listing => return,
+                DetachStep::Flushing | DetachStep::Listing | DetachStep::Unproved => return,
                 DetachStep::List => {
                     self.journal.wants_base = true;
                     self.journal.is_last = true;
@@ -78,11 +84,22 @@ impl Cache {
 
     /// A flush of the backing device that no request asked for has ended.
     pub(crate) fn own_flush_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        self.is_first_flush_sent = false;
         if self.phase == Phase::Detaching(DetachStep::Flushing) {
             match result {
                 Ok(()) => self.phase = Phase::Detaching(DetachStep::List),
                 Err(_) => self.end_detach(false, io),
             }
+        }
+    }
+
+    /// What the disk still held in its own cache at the start must be durable before anything of it
+    /// is cached: without that, a flush is tried again.
+    pub(crate) fn repeat_first_flush(&mut self, io: &mut Io<'_>) {
+        let is_open = !matches!(self.phase, Phase::Detaching(_) | Phase::Detached);
+        if is_open && !self.regions.has_flushed() && !self.is_first_flush_sent {
+            self.is_first_flush_sent = true;
+            self.flush_backing(None, io);
         }
     }
 

@@ -148,6 +148,18 @@ pub(crate) fn header(geometry: &Geometry, cache_id: &[u8; 16]) -> Vec<u8> {
     bytes
 }
 
+/// The name of the cache that a header is of, whatever its sizes; `None` if it is not a header.
+pub(crate) fn header_id(block: &[u8]) -> Option<[u8; 16]> {
+    const COVERED: usize = 44;
+    let fixed = block.get(..COVERED + 4)?;
+    let mut header = [0; 16];
+    header.copy_from_slice(&fixed[..16]);
+    HEADER.check(&header, "cache").ok()?;
+    let mut id = [0; 16];
+    id.copy_from_slice(&fixed[16..32]);
+    (u32_at(fixed, COVERED) == crc32c::crc32c(&fixed[..COVERED])).then_some(id)
+}
+
 /// A frame in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -304,6 +316,16 @@ mod tests {
         }
         let opened = open_summary(&mut bytes, &geometry, &cipher, head).unwrap();
         assert!(opened.eq(entries));
+    }
+
+    #[test]
+    fn a_header_names_its_cache_and_nothing_else_does() {
+        let geometry = Geometry::fit(1 << 30, 64 << 20, 1 << 20).unwrap();
+        let mut block = header(&geometry, &[5; 16]);
+        assert_eq!(header_id(&block), Some([5; 16]));
+        block[33] ^= 1;
+        assert_eq!(header_id(&block), None);
+        assert_eq!(header_id(&[0; 4096]), None);
     }
 
     #[test]

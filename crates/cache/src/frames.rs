@@ -94,6 +94,14 @@ impl Frames {
         self.live
     }
 
+    /// A cached frame and its slot, the first one from a place on that the number gives.
+    pub(crate) fn any_from(&self, number: u64) -> Option<(u32, u32)> {
+        let slots = self.keys.len();
+        let start = (number % (slots as u64).max(1)) as usize;
+        let mut order = (start..slots).chain(0..start);
+        order.find_map(|slot| Some((slot as u32, self.key(slot as u32)?)))
+    }
+
     /// Slots that are free.
     pub(crate) fn free_slots(&self) -> u32 {
         self.free_count

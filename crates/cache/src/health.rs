@@ -1,9 +1,12 @@
 //! Whether the medium is used: errors, time-outs, its absence and its return.
 //!
-//! A failed read of the medium is a miss, a failed write loses what it would have cached. The third
-//! failure within a minute turns the cache off until its medium returns. Frames stay in the index
-//! meanwhile, and writes drop them there as always; on return the header is compared, and each
-//! frame proves itself when it is read.
+//! A failed read of the medium is a miss, a failed write loses what it would have cached. Failures
+//! at three instants of a minute turn the cache off until its medium returns; it is also looked for
+//! now and then. Frames stay in the index meanwhile, and writes drop them there as always.
+//!
+//! A medium is written only while it is known to be that of this cache: its header is compared
+//! first, after each return too. A cold cache writes its header over one of its own name, or over
+//! anything if the driver said so for what is there at the start.
 
 use model::engine::{CacheOff, Device, Event, IoResult, Operation};
 
@@ -13,55 +16,69 @@ use crate::format::{self, BLOCK_BYTES};
 /// Failures within [`WINDOW_NS`] that turn the cache off.
 const FAILURES: usize = 3;
 
+/// What no request waits for may take so many times as long as a read.
+const PATIENCE: u64 = 15;
+
 /// A minute.
 const WINDOW_NS: u64 = 60_000_000_000;
 
+/// The longest time between two looks for a medium that failed: an hour.
+const RETRY_NS_MAX: u64 = 60 * WINDOW_NS;
+
 /// Whether the medium is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Power {
-    /// It is.
+pub(crate) enum MediumState {
+    /// It is: it was compared, and has not returned since.
     On,
-    /// It is not, until it returns.
+    /// It is not, until it was compared.
     Off,
     /// It is not, and never again in this attach: the journal failed.
-    Poisoned,
+    GivenUp,
 }
 
 /// What is known of the medium.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    pub(crate) power: Power,
+    pub(crate) medium: MediumState,
     /// The times of the last failures.
     failures: [Option<u64>; FAILURES],
     /// The header is being read or written.
     is_checking: bool,
-    /// The journal failed, and the medium was overwritten: nothing on it will be used again.
-    pub(crate) is_overwritten: bool,
-    /// The journal failed, and so did overwriting the medium.
-    pub(crate) is_unprovable: bool,
+    /// The medium has to be compared once more when that has ended.
+    must_check_again: bool,
+    /// What is there now may be overwritten whatever it is.
+    may_format: bool,
+    /// The name of the cache that a cold one replaces.
+    former_id: Option<[u8; 16]>,
+    /// When a medium that failed is looked for.
+    retry_at_ns: Option<u64>,
+    retry_after_ns: u64,
 }
 
 impl Health {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(may_format: bool, former_id: Option<[u8; 16]>) -> Self {
         Self {
-            power: Power::Off,
+            medium: MediumState::Off,
             failures: [None; FAILURES],
             is_checking: false,
-            is_overwritten: false,
-            is_unprovable: false,
+            must_check_again: false,
+            may_format,
+            former_id,
+            retry_at_ns: None,
+            retry_after_ns: WINDOW_NS,
         }
     }
 }
 
 impl Cache {
     pub(crate) fn is_on(&self) -> bool {
-        self.health.power == Power::On
+        self.health.medium == MediumState::On
     }
 
-    /// The medium failed, or took too long.
+    /// The medium failed, or took too long. What fails at one instant counts once.
     pub(crate) fn medium_failed(&mut self, io: &mut Io<'_>) {
         self.counters.medium_errors += 1;
-        if !self.is_on() {
+        if !self.is_on() || self.health.failures[FAILURES - 1] == Some(self.now_ns) {
             return;
         }
         self.health.failures.rotate_left(1);
@@ -69,6 +86,7 @@ impl Cache {
         let oldest = self.health.failures[0];
         if oldest.is_some_and(|at| self.now_ns.saturating_sub(at) <= WINDOW_NS) {
             self.turn_off(CacheOff::Errors, io);
+            self.retry_later();
         }
     }
 
@@ -80,15 +98,26 @@ impl Cache {
     }
 
     fn turn_off(&mut self, why: CacheOff, io: &mut Io<'_>) {
-        if self.health.power != Power::Poisoned {
-            self.health.power = Power::Off;
-        }
+        self.health.medium = MediumState::Off;
+        self.health.retry_at_ns = None;
         report(Event::CacheOff { why }, io);
     }
 
+    /// Uses the medium no more in this attach.
+    pub(crate) fn give_up(&mut self, why: CacheOff, io: &mut Io<'_>) {
+        self.health.medium = MediumState::GivenUp;
+        report(Event::CacheOff { why }, io);
+    }
+
+    fn retry_later(&mut self) {
+        self.health.retry_at_ns = Some(self.now_ns.saturating_add(self.health.retry_after_ns));
+        self.health.retry_after_ns = (2 * self.health.retry_after_ns).min(RETRY_NS_MAX);
+    }
+
     fn turn_on(&mut self, io: &mut Io<'_>) {
-        self.health.power = Power::On;
+        self.health.medium = MediumState::On;
         self.health.failures = [None; FAILURES];
+        self.health.retry_at_ns = None;
         if self.phase == Phase::Starting && self.start.cold().is_none() {
             self.phase = Phase::Recovering(0);
         } else if self.phase == Phase::Starting {
@@ -98,91 +127,123 @@ impl Cache {
         report(Event::CacheOn, io);
     }
 
-    /// The medium is there, again or for the first time.
+    /// The medium is there, again or for the first time, or another one is.
     pub(crate) fn medium_returned(&mut self, io: &mut Io<'_>) {
-        let is_closed = matches!(self.phase, Phase::Detaching(_) | Phase::Detached);
-        if self.health.power != Power::Off || self.health.is_checking || is_closed {
+        if self.health.medium == MediumState::GivenUp || self.phase == Phase::Detached {
             return;
         }
-        if self.phase == Phase::Starting && self.start.cold().is_some() {
+        if matches!(self.phase, Phase::Detaching(_)) {
+            // It is not worth a comparison any more, and is not written without one.
+            self.health.medium = MediumState::Off;
+            return;
+        }
+        if !self.rules.compare_medium {
+            return self.turn_on(io);
+        }
+        self.health.medium = MediumState::Off;
+        self.health.may_format = false;
+        self.health.retry_after_ns = WINDOW_NS;
+        self.check_medium(io);
+    }
+
+    /// Compares the medium, or makes it that of this cache if that is allowed.
+    pub(crate) fn check_medium(&mut self, io: &mut Io<'_>) {
+        if self.health.is_checking {
+            self.health.must_check_again = true;
+        } else if self.health.may_format && self.wants_header() {
             self.write_header(io);
         } else {
-            self.read_header(io);
+            self.health.is_checking = true;
+            let data = first(self.header_buffer, BLOCK_BYTES);
+            let operation = Operation::Read { offset: 0, data };
+            self.operate(Device::Cache, operation, Pending::HeaderRead, io);
         }
     }
 
-    pub(crate) fn read_header(&mut self, io: &mut Io<'_>) {
-        self.health.is_checking = true;
-        let data = first(self.header_buffer, BLOCK_BYTES);
-        self.operate(Device::Cache, Operation::Read { offset: 0, data }, Pending::HeaderRead, io);
+    /// Whether the cache is cold, and its journal names it, so that a medium may be made its own.
+    fn wants_header(&self) -> bool {
+        self.phase == Phase::Starting && self.start.cold().is_some() && self.journal.has_base
+    }
+
+    /// Whether the end of a check says nothing of what is there now.
+    fn is_check_void(&mut self, io: &mut Io<'_>) -> bool {
+        self.health.is_checking = false;
+        let is_closed = matches!(self.phase, Phase::Detaching(_) | Phase::Detached);
+        if self.health.medium == MediumState::GivenUp || is_closed {
+            return true;
+        }
+        let must_again = std::mem::take(&mut self.health.must_check_again);
+        if must_again {
+            self.check_medium(io);
+        }
+        must_again
     }
 
     pub(crate) fn header_read_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
-        self.health.is_checking = false;
-        if self.health.power == Power::Poisoned {
-            return self.overwrite_header(io);
+        if self.is_check_void(io) {
+            return;
         }
         if result.is_err() {
+            self.retry_later();
             return self.medium_failed(io);
         }
-        let expected = format::header(&self.geometry, &self.journal.base.cache_id);
-        if io.buffers.bytes(first(self.header_buffer, BLOCK_BYTES)) == expected {
-            self.turn_on(io);
-        } else {
-            self.turn_off(CacheOff::AnotherMedium, io);
+        let found = io.buffers.bytes(first(self.header_buffer, BLOCK_BYTES));
+        if found == format::header(&self.geometry, &self.journal.base.cache_id) {
+            return self.turn_on(io);
         }
-    }
-
-    /// Makes the medium one of this cache, once the journal names it.
-    pub(crate) fn write_header(&mut self, io: &mut Io<'_>) {
-        if !self.journal.is_attached || self.health.is_checking || self.is_on() {
-            return;
-        }
-        let header = format::header(&self.geometry, &self.journal.base.cache_id);
-        self.put_header(&header, false, io);
-    }
-
-    /// Makes sure that no medium is taken for that of this cache again.
-    fn overwrite_header(&mut self, io: &mut Io<'_>) {
-        self.put_header(&[0; BLOCK_BYTES as usize], true, io);
-    }
-
-    fn put_header(&mut self, header: &[u8], is_poison: bool, io: &mut Io<'_>) {
-        self.health.is_checking = true;
-        let data = first(self.header_buffer, BLOCK_BYTES);
-        io.buffers.bytes_mut(data).copy_from_slice(header);
-        let pending = Pending::HeaderWrite { is_poison };
-        self.operate(Device::Cache, Operation::Write { offset: 0, data }, pending, io);
-    }
-
-    pub(crate) fn header_write_ended(
-        &mut self,
-        is_poison: bool,
-        result: IoResult,
-        io: &mut Io<'_>,
-    ) {
-        self.health.is_checking = false;
-        match (is_poison, result) {
-            (true, Ok(())) => {
-                self.operate(Device::Cache, Operation::Flush, Pending::PoisonFlush, io);
+        let is_cold = self.phase == Phase::Starting && self.start.cold().is_some();
+        let former = self.health.former_id;
+        let is_ours = former.is_some_and(|id| format::header_id(found) == Some(id));
+        if is_cold && (is_ours || self.health.may_format) {
+            // Otherwise it is compared again when the journal names this cache.
+            if self.wants_header() {
+                self.write_header(io);
             }
-            (true, Err(_)) => self.poison_ended(result, io),
-            (false, _) if self.health.power == Power::Poisoned => self.overwrite_header(io),
-            (false, Ok(())) => self.turn_on(io),
-            (false, Err(_)) => self.medium_failed(io),
+            return;
+        }
+        self.turn_off(CacheOff::AnotherMedium, io);
+    }
+
+    /// Makes the medium that of this cache.
+    fn write_header(&mut self, io: &mut Io<'_>) {
+        self.health.is_checking = true;
+        let header = format::header(&self.geometry, &self.journal.base.cache_id);
+        let data = first(self.header_buffer, BLOCK_BYTES);
+        io.buffers.bytes_mut(data).copy_from_slice(&header);
+        let operation = Operation::Write { offset: 0, data };
+        self.operate(Device::Cache, operation, Pending::HeaderWrite, io);
+    }
+
+    pub(crate) fn header_write_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        if self.is_check_void(io) {
+            return;
+        }
+        if result.is_ok() {
+            return self.turn_on(io);
+        }
+        self.retry_later();
+        self.medium_failed(io);
+    }
+
+    /// A medium that has not answered for long failed. A detach waits for it no more.
+    fn time_out_medium(&mut self, io: &mut Io<'_>) {
+        let limit = PATIENCE.saturating_mul(self.limits.medium_timeout_ns);
+        // Reads that serve a request have a time-out of their own.
+        if self.is_medium_late(limit, |pending| !matches!(pending, Pending::HitRead { .. })) {
+            self.medium_failed(io);
+        }
+        if matches!(self.phase, Phase::Detaching(_)) {
+            self.is_abandoned |= self.is_medium_late(limit, |_| true);
         }
     }
 
-    /// The journal failed: nothing more can be marked. What is cached is made unusable, and only
-    /// then writes go on without marks.
-    pub(crate) fn journal_failed(&mut self, io: &mut Io<'_>) {
-        if self.health.power == Power::Poisoned {
-            return;
-        }
-        self.health.power = Power::Poisoned;
-        self.turn_off(CacheOff::Journal, io);
-        if !self.health.is_checking {
-            self.overwrite_header(io);
+    /// Looks for a medium that failed, if it is time.
+    fn retry_medium(&mut self, io: &mut Io<'_>) {
+        let is_due = self.health.retry_at_ns.is_some_and(|at| self.now_ns >= at);
+        let is_open = !matches!(self.phase, Phase::Detaching(_) | Phase::Detached);
+        if is_due && is_open && self.health.medium == MediumState::Off && !self.health.is_checking {
+            self.health.retry_at_ns = None;
+            self.check_medium(io);
         }
     }
 
@@ -195,6 +256,9 @@ impl Cache {
         let earned = u128::from(daily) * u128::from(passed) / DAY_NS;
         self.budget = self.budget.saturating_add(earned as u64).min(daily);
         self.time_out_reads(io);
+        self.time_out_medium(io);
+        self.retry_medium(io);
+        self.repeat_first_flush(io);
         self.want_base_if_due();
     }
 }

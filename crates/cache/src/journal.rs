@@ -1,9 +1,11 @@
 //! The journal on a trusted disk: which frames of the medium are fresh, and what is marked since.
 //!
-//! Two bases and a ring of records. A base lists, for one instant, the sequence of each segment,
-//! which of its frames are fresh, and which regions are marked. A record adds marks. A base says
-//! from which record on it needs them; the bases are written in turn, so that one is always whole.
-//! Nothing here does I/O; a journal that is damaged gives an error, and the cache is cold.
+//! A root, two bases and a ring of records. The root names the cache: what carries another name
+//! counts for nothing, so one sector ends all that an older cache listed. A base lists, for one
+//! instant, the sequence of each segment, which of its frames are fresh, and which regions are
+//! marked. A record adds marks. A base says from which record on it needs them; the bases are
+//! written in turn, so that one is always whole. Nothing here does I/O; a journal that is damaged
+//! gives an error, and the cache is cold.
 
 use model::frame::FileHeader;
 
@@ -18,18 +20,81 @@ pub(crate) const WITNESSES_MAX: usize = 8;
 /// Marks in one record.
 pub(crate) const MARKS_MAX: usize = 900;
 
+/// The first bytes of a journal.
+const ROOT_HEADER: FileHeader = FileHeader { magic: *b"TERCJRNL", major: 1, minor: 0 };
+
 /// The first bytes of a base.
-const HEADER: FileHeader = FileHeader { magic: *b"TERCJRNL", major: 1, minor: 0 };
+const HEADER: FileHeader = FileHeader { magic: *b"TERCBASE", major: 1, minor: 0 };
+
+/// Bytes of a root: one sector, which a power cut leaves whole or as it was.
+pub(crate) const ROOT_BYTES: usize = 512;
+/// Bytes of a root that its checksum covers.
+const ROOT_COVERED_BYTES: usize = 76;
 
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"TCJ1");
 /// Bytes of a base before its witnesses.
 const BASE_FIXED_BYTES: usize = 128;
-const WITNESSES_BYTES: usize = WITNESSES_MAX * 16;
+const LISTED_BYTES: usize = 32;
+const WITNESSES_BYTES: usize = WITNESSES_MAX * LISTED_BYTES;
 const RECORD_FIXED_BYTES: usize = 24;
 const RECORD_WITNESS_BYTES: usize = 20;
 
 /// The first half of a SHA-256.
 pub(crate) type Digest = [u8; 16];
+
+/// A range that identifies the content of the volume, and what it held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedWitness {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) digest: Digest,
+}
+
+/// A range that identifies the content of the volume, with each digest that it may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownWitness {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) digests: Vec<Digest>,
+}
+
+/// What a journal is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Root {
+    pub(crate) cache_id: [u8; 16],
+    pub(crate) volume_id: [u8; 16],
+    pub(crate) geometry: Geometry,
+}
+
+impl Root {
+    /// Writes it to `bytes`, which are [`ROOT_BYTES`] or more.
+    pub(crate) fn write(&self, bytes: &mut [u8]) {
+        bytes.fill(0);
+        let mut out = Cursor { bytes: &mut *bytes, at: 0 };
+        out.put(&ROOT_HEADER.to_bytes());
+        out.put(&self.cache_id);
+        out.put(&self.volume_id);
+        put_geometry(&mut out, &self.geometry);
+        let sum = crc32c::crc32c(&bytes[..ROOT_COVERED_BYTES]);
+        bytes[ROOT_COVERED_BYTES..ROOT_COVERED_BYTES + 4].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Reads the root of a journal; `None` if it has none.
+    pub(crate) fn read(journal: &[u8]) -> Option<Self> {
+        let bytes = journal.get(..ROOT_BYTES)?;
+        let covered = bytes.get(..ROOT_COVERED_BYTES)?;
+        if u32_at(bytes, ROOT_COVERED_BYTES) != crc32c::crc32c(covered) {
+            return None;
+        }
+        let mut header = [0; 16];
+        header.copy_from_slice(&bytes[..16]);
+        ROOT_HEADER.check(&header, "journal of a cache").ok()?;
+        let [mut cache_id, mut volume_id] = [[0; 16]; 2];
+        cache_id.copy_from_slice(&bytes[16..32]);
+        volume_id.copy_from_slice(&bytes[32..48]);
+        Some(Self { cache_id, volume_id, geometry: geometry_of(&bytes[48..76]) })
+    }
+}
 
 /// What the journal lists for one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +114,8 @@ pub(crate) struct Base {
     pub(crate) threshold: u64,
     /// The first record that adds to it.
     pub(crate) first_record: u64,
-    /// The digests of the ranges that identify the content of the volume.
-    pub(crate) witnesses: Vec<Digest>,
+    /// The ranges that identify the content of the volume, with their digests.
+    pub(crate) witnesses: Vec<ListedWitness>,
     /// The sequence of each segment, and how many of its frames are listed.
     pub(crate) segments: Vec<(u64, u16)>,
     /// For each segment one bit a frame: whether it is fresh.
@@ -68,8 +133,8 @@ pub(crate) struct JournalState {
     pub(crate) next_record: u64,
     /// Whether anything was recorded since the base.
     pub(crate) has_records: bool,
-    /// For each range that identifies the content: each digest that it may have.
-    pub(crate) witnesses: Vec<Vec<Digest>>,
+    /// The ranges that identify the content.
+    pub(crate) witnesses: Vec<KnownWitness>,
 }
 
 /// Bytes of `fresh` for one segment.
@@ -87,17 +152,19 @@ pub(crate) fn base_bytes(geometry: &Geometry) -> u32 {
 /// Bytes of a journal of these sizes.
 #[must_use]
 pub fn journal_bytes(geometry: &Geometry) -> u64 {
-    2 * u64::from(base_bytes(geometry)) + RECORDS * u64::from(BLOCK_BYTES)
+    record_start(geometry, 0) + RECORDS * u64::from(BLOCK_BYTES)
 }
 
 /// Where the base of a generation is written.
 pub(crate) fn base_start(geometry: &Geometry, generation: u64) -> u64 {
-    generation % 2 * u64::from(base_bytes(geometry))
+    u64::from(BLOCK_BYTES) + generation % 2 * u64::from(base_bytes(geometry))
 }
 
 /// Where the record of a number is written.
 pub(crate) fn record_start(geometry: &Geometry, number: u64) -> u64 {
-    2 * u64::from(base_bytes(geometry)) + number % RECORDS * u64::from(BLOCK_BYTES)
+    base_start(geometry, 0)
+        + 2 * u64::from(base_bytes(geometry))
+        + number % RECORDS * u64::from(BLOCK_BYTES)
 }
 
 pub(crate) fn bit(bits: &[u8], at: usize) -> bool {
@@ -128,6 +195,12 @@ impl Base {
             fresh: vec![0; segments * bits_bytes(&geometry)],
             marked: vec![0; geometry.regions().div_ceil(8)],
         }
+    }
+
+    /// The memory of its lists.
+    pub(crate) fn bytes(&self) -> u64 {
+        let segments = size_of_val(&*self.segments);
+        (segments + self.fresh.len() + self.marked.len()) as u64
     }
 
     /// Forgets all segments, frames and marks.
@@ -162,23 +235,21 @@ impl Base {
         bytes.fill(0);
         let covered = bytes.len() - 4;
         let mut out = Cursor { bytes: &mut bytes[..covered], at: 0 };
-        let Geometry { volume_bytes, frame_bytes, segment_bytes, segments, region_bytes } =
-            self.geometry;
         out.put(&HEADER.to_bytes());
         out.put(&self.generation.to_le_bytes());
         out.put(&self.cache_id);
         out.put(&self.volume_id);
-        out.put(&volume_bytes.to_le_bytes());
-        out.put(&region_bytes.to_le_bytes());
-        out.put(&frame_bytes.to_le_bytes());
-        out.put(&segment_bytes.to_le_bytes());
-        out.put(&segments.to_le_bytes());
+        put_geometry(&mut out, &self.geometry);
         out.put(&self.attach.to_le_bytes());
         out.put(&self.threshold.to_le_bytes());
         out.put(&self.first_record.to_le_bytes());
         out.put(&[u8::from(self.is_detached), self.witnesses.len() as u8]);
         out.at = BASE_FIXED_BYTES;
-        self.witnesses.iter().for_each(|digest| out.put(digest));
+        for listed in &self.witnesses {
+            out.put(&listed.offset.to_le_bytes());
+            out.put(&u64::from(listed.len).to_le_bytes());
+            out.put(&listed.digest);
+        }
         out.at = BASE_FIXED_BYTES + WITNESSES_BYTES;
         for (sequence, count) in &self.segments {
             out.put(&sequence.to_le_bytes());
@@ -197,7 +268,10 @@ impl Base {
         if u32_at(bytes, covered) != crc32c::crc32c(&bytes[..covered]) {
             return None;
         }
-        if read_geometry(fixed)? != *geometry {
+        let mut header = [0; 16];
+        header.copy_from_slice(&fixed[..16]);
+        HEADER.check(&header, "base of a cache").ok()?;
+        if geometry_of(&fixed[56..84]) != *geometry {
             return None;
         }
         let mut ids = [[0; 16]; 2];
@@ -210,8 +284,12 @@ impl Base {
         base.first_record = u64_at(fixed, 96);
         base.is_detached = fixed[104] == 1;
         let (witnesses, lists) = rest.split_at_checked(WITNESSES_BYTES)?;
-        let (digests, _) = witnesses.as_chunks::<16>();
-        base.witnesses.extend(digests.get(..usize::from(fixed[105]))?);
+        let listed = witnesses.get(..usize::from(fixed[105]) * LISTED_BYTES)?;
+        base.witnesses.extend(listed.chunks_exact(LISTED_BYTES).map(|listed| {
+            let mut digest = Digest::default();
+            digest.copy_from_slice(&listed[16..]);
+            ListedWitness { offset: u64_at(listed, 0), len: u32_at(listed, 8), digest }
+        }));
         let (segments, bits) = lists.split_at_checked(base.segments.len() * 10)?;
         for (segment, listed) in base.segments.iter_mut().zip(segments.chunks_exact(10)) {
             *segment = (u64_at(listed, 0), u16::from_le_bytes([listed[8], listed[9]]));
@@ -223,19 +301,23 @@ impl Base {
     }
 }
 
-/// The sizes that a base was written with; `None` if it is not a base.
-fn read_geometry(base: &[u8]) -> Option<Geometry> {
-    let mut header = [0; 16];
-    header.copy_from_slice(base.get(..16)?);
-    HEADER.check(&header, "journal of a cache").ok()?;
-    let numbers = base.get(56..84)?;
-    Some(Geometry {
+fn put_geometry(out: &mut Cursor<'_>, geometry: &Geometry) {
+    out.put(&geometry.volume_bytes.to_le_bytes());
+    out.put(&geometry.region_bytes.to_le_bytes());
+    out.put(&geometry.frame_bytes.to_le_bytes());
+    out.put(&geometry.segment_bytes.to_le_bytes());
+    out.put(&geometry.segments.to_le_bytes());
+}
+
+/// The sizes in these 28 bytes.
+fn geometry_of(numbers: &[u8]) -> Geometry {
+    Geometry {
         volume_bytes: u64_at(numbers, 0),
         region_bytes: u64_at(numbers, 8),
         frame_bytes: u32_at(numbers, 16),
         segment_bytes: u32_at(numbers, 20),
         segments: u32_at(numbers, 24),
-    })
+    }
 }
 
 /// One record: marks and digests.
@@ -296,27 +378,35 @@ pub(crate) enum JournalFault {
 
 /// Reads a journal that was written with these sizes.
 pub(crate) fn read(bytes: &[u8], geometry: &Geometry) -> Result<JournalState, JournalFault> {
+    let Some(root) = Root::read(bytes) else {
+        let is_empty = bytes.iter().take(ROOT_BYTES).all(|byte| *byte == 0);
+        return Err(if is_empty { JournalFault::Empty } else { JournalFault::Damaged });
+    };
+    if root.geometry != *geometry {
+        return Err(JournalFault::Sizes(root.geometry));
+    }
     let size = base_bytes(geometry) as usize;
-    let slots = [bytes.get(..size), bytes.get(size..2 * size)];
-    let bases = slots.into_iter().flatten().filter_map(|slot| Base::read(slot, geometry));
+    let starts = [0, 1].map(|slot| base_start(geometry, slot) as usize);
+    let slots = starts.into_iter().filter_map(|start| bytes.get(start..start + size));
+    let bases = slots.filter_map(|slot| Base::read(slot, geometry)).filter(|base| {
+        // What an older cache listed counts for nothing.
+        base.cache_id == root.cache_id && base.volume_id == root.volume_id
+    });
     // No cache gets there: numbers that could overflow were made by something else.
     let is_possible = |base: &Base| {
         base.attach < u32::MAX / 2 && base.generation.max(base.first_record) < u64::MAX / 2
     };
     let Some(latest) = bases.filter(is_possible).max_by_key(|base| base.generation) else {
-        let other = read_geometry(bytes).filter(|sizes| sizes != geometry);
-        let is_empty = bytes.iter().all(|byte| *byte == 0);
-        let fault = if is_empty { JournalFault::Empty } else { JournalFault::Damaged };
-        return Err(other.map_or(fault, JournalFault::Sizes));
+        return Err(JournalFault::Damaged);
     };
-    let ring = bytes.get(2 * size..).unwrap_or_default();
+    let ring = bytes.get(record_start(geometry, 0) as usize..).unwrap_or_default();
     if ring.len() < RECORDS as usize * BLOCK_BYTES as usize {
         return Err(JournalFault::Damaged);
     }
     let mut state = JournalState {
         next_record: latest.first_record,
         has_records: false,
-        witnesses: latest.witnesses.iter().map(|digest| vec![*digest]).collect(),
+        witnesses: latest.witnesses.iter().map(KnownWitness::of).collect(),
         base: latest,
     };
     let block_of = |number: u64| {
@@ -328,13 +418,19 @@ pub(crate) fn read(bytes: &[u8], geometry: &Geometry) -> Result<JournalState, Jo
         state.add(block_of(state.next_record)).ok_or(JournalFault::Damaged)?;
         state.next_record += 1;
     }
-    let blocks = ring.chunks_exact(BLOCK_BYTES as usize);
+    let blocks = ring.chunks_exact(BLOCK_BYTES as usize).take(RECORDS as usize);
     let last = blocks.filter_map(|block| record_number(&id, block)).max();
     // Records follow each other without a gap: a later one means that some were lost.
     if last.is_some_and(|last| last >= state.next_record) {
         return Err(JournalFault::Damaged);
     }
     Ok(state)
+}
+
+impl KnownWitness {
+    fn of(listed: &ListedWitness) -> Self {
+        Self { offset: listed.offset, len: listed.len, digests: vec![listed.digest] }
+    }
 }
 
 impl JournalState {
@@ -348,7 +444,7 @@ impl JournalState {
         for entry in digests.chunks_exact(RECORD_WITNESS_BYTES) {
             let mut digest = Digest::default();
             digest.copy_from_slice(&entry[4..]);
-            self.witnesses.get_mut(u32_at(entry, 0) as usize)?.push(digest);
+            self.witnesses.get_mut(u32_at(entry, 0) as usize)?.digests.push(digest);
         }
         for mark in rest.get(..marks * 4)?.chunks_exact(4) {
             set_bit(&mut self.base.marked, u32_at(mark, 0) as usize);
@@ -384,7 +480,7 @@ mod tests {
         base.attach = 3;
         base.threshold = 3 << 32;
         base.first_record = 250;
-        base.witnesses.push([9; 16]);
+        base.witnesses.push(ListedWitness { offset: 1024, len: 512, digest: [9; 16] });
         base.segments[2] = (77, 3);
         base.set_fresh(2, 1);
         set_bit(&mut base.marked, 5);
@@ -394,6 +490,8 @@ mod tests {
     fn journal(base: &Base, records: &[(u64, &[u32])]) -> Vec<u8> {
         let geometry = base.geometry;
         let mut bytes = vec![0; journal_bytes(&geometry) as usize];
+        let root = Root { cache_id: base.cache_id, volume_id: base.volume_id, geometry };
+        root.write(&mut bytes[..BLOCK_BYTES as usize]);
         let start = base_start(&geometry, base.generation) as usize;
         base.write(&mut bytes[start..start + base_bytes(&geometry) as usize]);
         for (number, marks) in records {
@@ -414,7 +512,8 @@ mod tests {
         let marked: Vec<usize> =
             (0..geometry().regions()).filter(|at| bit(&state.base.marked, *at)).collect();
         assert_eq!(marked, [5, 7, 8]);
-        assert_eq!(state.witnesses, [vec![[9; 16], [8; 16], [8; 16]]]);
+        let digests = vec![[9; 16], [8; 16], [8; 16]];
+        assert_eq!(state.witnesses, [KnownWitness { offset: 1024, len: 512, digests }]);
         let read_back = Base { attach: 3, marked: base.marked.clone(), ..state.base };
         assert_eq!(read_back, base);
     }
@@ -440,8 +539,18 @@ mod tests {
         bytes[start + 200] ^= 1;
         let state = read(&bytes, &geometry()).unwrap();
         assert_eq!((state.base.generation, state.next_record), (4, 251));
-        bytes[200] ^= 1;
+        bytes[BLOCK_BYTES as usize + 200] ^= 1;
         assert_eq!(read(&bytes, &geometry()).unwrap_err(), JournalFault::Damaged);
+    }
+
+    #[test]
+    fn a_root_of_another_cache_ends_all_that_was_listed() {
+        let mut bytes = journal(&sample(), &[(250, &[1])]);
+        assert!(read(&bytes, &geometry()).is_ok());
+        let root = Root { cache_id: [3; 16], volume_id: [2; 16], geometry: geometry() };
+        root.write(&mut bytes[..ROOT_BYTES]);
+        assert_eq!(read(&bytes, &geometry()).unwrap_err(), JournalFault::Damaged);
+        assert_eq!(Root::read(&bytes), Some(root));
     }
 
     #[test]
@@ -456,7 +565,8 @@ mod tests {
         let other = Geometry { volume_bytes: 128 << 20, ..geometry() };
         assert_eq!(read(&bytes, &other).unwrap_err(), JournalFault::Sizes(geometry()));
         assert_eq!(read(&[0; 9000], &other).unwrap_err(), JournalFault::Empty);
-        assert!(read(&[], &other).is_err() && read(&[1; 99], &other).is_err());
+        assert_eq!(read(&[], &other).unwrap_err(), JournalFault::Empty);
+        assert!(read(&[1; 99], &other).is_err());
     }
 
     #[test]

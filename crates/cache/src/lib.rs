@@ -25,6 +25,7 @@ mod read;
 mod reclaim;
 mod recovery;
 mod regions;
+mod sample;
 mod seal;
 mod setup;
 mod slab;

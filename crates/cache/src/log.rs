@@ -58,6 +58,15 @@ impl Segment {
     };
 }
 
+/// A frame that is to be sealed: its payload is in `packed`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packed {
+    pub(crate) key: u32,
+    pub(crate) payload: usize,
+    pub(crate) is_compressed: bool,
+    pub(crate) hits: u8,
+}
+
 /// A segment that is being filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenSegment {
@@ -79,7 +88,8 @@ impl Cache {
         if self.phase != Phase::Running || !self.is_on() || !self.journal.is_attached {
             return false;
         }
-        if self.frames.find(key).is_some() {
+        // What the disk held at the start may be lost until a flush has succeeded.
+        if !self.regions.has_flushed() || self.frames.find(key).is_some() {
             return false;
         }
         let room = self.packed.len() - TAG_BYTES;
@@ -97,7 +107,8 @@ impl Cache {
             LogQueue::Small if is_known => LogQueue::Main,
             queue => queue,
         };
-        let is_cached = self.append(queue, key, payload, compressed.is_some(), 0, io);
+        let frame = Packed { key, payload, is_compressed: compressed.is_some(), hits: 0 };
+        let is_cached = self.append(queue, frame, false, io);
         self.counters.refused_full += u64::from(!is_cached);
         is_cached
     }
@@ -107,15 +118,12 @@ impl Cache {
     pub(crate) fn append(
         &mut self,
         queue: LogQueue,
-        key: u32,
-        payload: usize,
-        is_compressed: bool,
-        hits: u8,
+        Packed { key, payload, is_compressed, hits }: Packed,
+        is_move: bool,
         io: &mut Io<'_>,
     ) -> bool {
         let stored = (payload + TAG_BYTES) as u32;
         let room = stored.next_multiple_of(GRANULE_BYTES);
-        let is_move = hits > 0 || queue == LogQueue::Main;
         let Some(open) = self.open_for(queue, room, is_move, io) else { return false };
         let number = usize::from(open.segment);
         let Segment { sequence, count: ordinal, .. } = self.segments[number];
@@ -153,15 +161,12 @@ impl Cache {
     ) -> Option<OpenSegment> {
         let at = queue_index(queue);
         if let Some(open) = self.open[at] {
-            let count = u32::from(self.segments[usize::from(open.segment)].count);
-            let has_room = open.used + room <= self.geometry.segment_bytes
-                && count < self.geometry.entries_max();
-            if has_room && self.frames.free_slots() > 0 {
+            if self.has_room(open, room) && self.frames.free_slots() > 0 {
                 return Some(open);
             }
             self.close(queue, io);
         }
-        let reserved = if is_move && self.reclaim.is_some() { 0 } else { RESERVED };
+        let reserved = if is_move { 0 } else { RESERVED };
         if self.free.len() <= reserved || self.frames.free_slots() == 0 {
             return None;
         }
@@ -178,6 +183,19 @@ impl Cache {
         let open = OpenSegment { segment, buffer, used: self.geometry.summary_bytes() };
         self.open[at] = Some(open);
         self.open[at]
+    }
+
+    fn has_room(&self, open: OpenSegment, room: u32) -> bool {
+        let count = u32::from(self.segments[usize::from(open.segment)].count);
+        open.used + room <= self.geometry.segment_bytes && count < self.geometry.entries_max()
+    }
+
+    /// Whether a frame of so many stored bytes finds memory in a segment of the main queue. If not,
+    /// segments are being written, and their buffers come back.
+    pub(crate) fn has_buffer_for(&self, stored: u16) -> bool {
+        let room = u32::from(stored).next_multiple_of(GRANULE_BYTES);
+        let open = self.open[queue_index(LogQueue::Main)];
+        !self.segment_buffers.is_empty() || open.is_some_and(|open| self.has_room(open, room))
     }
 
     /// Writes the open segment of a queue to the medium.

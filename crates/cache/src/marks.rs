@@ -4,23 +4,47 @@
 //!    flushed; then the writes go.
 //! 2. When writes have settled, a base lists which frames are fresh now, and their marks go.
 //! 3. A base is also written when the ring of records is full, or too much is wanted for one.
+//! 4. A cold cache writes its root first, which ends what an older one listed, then a base.
+//! 5. If any of this fails, the root is overwritten, so that the next start is cold; if that fails
+//!    as well, the driver revokes the journal. Only then writes go on without marks.
 
-use model::engine::{BufferId, Device, IoResult, Operation};
+use model::engine::{BufferId, BufferRange, CacheOff, Device, ErrorNumber, IoResult, Operation};
 
 use crate::attach::{Cache, Io, Pending, Phase, first};
+use crate::detach::DetachStep;
 use crate::format::BLOCK_BYTES;
 use crate::frames::NONE;
-use crate::journal::{self, Base, Digest, MARKS_MAX, RECORDS, Record, WITNESSES_MAX};
+use crate::journal::{self, Base, Digest, MARKS_MAX, RECORDS, Record, Root, WITNESSES_MAX};
 use crate::log::SegmentState;
 use crate::regions::Mark;
 
 /// What is being done to the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JournalStep {
+    WriteRoot,
+    FlushRoot,
     WriteRecord,
     FlushRecord,
     WriteBase,
     FlushBase,
+    /// The journal failed: its root is overwritten.
+    EndRoot,
+    FlushEnd,
+    /// That failed as well: the driver sees to it.
+    Revoke,
+}
+
+/// Whether the journal can prove anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JournalTrust {
+    /// It is written as it should be.
+    Whole,
+    /// It failed, and is being made useless for the next start.
+    Ending,
+    /// The next start is cold for sure: marks are not needed any more.
+    Ended,
+    /// It failed, and could not be made useless either: writes that are not marked fail.
+    Stuck,
 }
 
 /// The journal as the engine has it.
@@ -30,13 +54,19 @@ pub(crate) struct JournalWork {
     pub(crate) base: Base,
     next_record: u64,
     step: Option<JournalStep>,
-    is_failed: bool,
+    trust: JournalTrust,
+    /// The root is to be written before anything else.
+    pub(crate) wants_root: bool,
     /// A base is wanted.
     pub(crate) wants_base: bool,
     /// A record is wanted, so that the number of this attach is never given again.
     pub(crate) wants_attach: bool,
     /// The number of this attach is durable, and so segments may be written.
     pub(crate) is_attached: bool,
+    /// The number of the attach in what is being written.
+    attach_writing: u32,
+    /// A base of this cache is durable.
+    pub(crate) has_base: bool,
     /// The base that is written says that the volume is detached.
     pub(crate) is_last: bool,
     base_buffer: BufferId,
@@ -67,10 +97,13 @@ impl JournalWork {
             base,
             next_record,
             step: None,
-            is_failed: false,
+            trust: JournalTrust::Whole,
+            wants_root: false,
             wants_base: false,
             wants_attach: false,
             is_attached: false,
+            attach_writing: 0,
+            has_base: !is_cold,
             is_last: false,
             base_buffer,
             record_buffer,
@@ -94,8 +127,8 @@ impl JournalWork {
         self.step.is_none()
     }
 
-    pub(crate) fn is_failed(&self) -> bool {
-        self.is_failed
+    pub(crate) fn trust(&self) -> JournalTrust {
+        self.trust
     }
 
     fn ring_is_full(&self) -> bool {
@@ -106,8 +139,11 @@ impl JournalWork {
 impl Cache {
     /// Begins what is wanted of the journal, if nothing is under way.
     pub(crate) fn drive_journal(&mut self, io: &mut Io<'_>) {
-        if self.journal.step.is_some() || self.journal.is_failed {
+        if self.journal.step.is_some() || self.journal.trust != JournalTrust::Whole {
             return;
+        }
+        if self.journal.wants_root {
+            return self.begin_root(io);
         }
         let used = self.journal.next_record - self.journal.base.first_record;
         self.journal.wants_base |= used > RECORDS / 2 && self.phase == Phase::Running;
@@ -129,9 +165,24 @@ impl Cache {
     fn lists_all(&self) -> bool {
         match self.phase {
             Phase::Starting => self.start.cold().is_some(),
-            Phase::Recovering(_) => false,
+            Phase::Recovering(_) | Phase::Detaching(DetachStep::Unproved) => false,
             Phase::Running | Phase::Detaching(_) | Phase::Detached => true,
         }
+    }
+
+    /// Names this cache in the journal: one sector, and nothing that has another name counts.
+    fn begin_root(&mut self, io: &mut Io<'_>) {
+        let Base { cache_id, volume_id, geometry, .. } = self.journal.base;
+        self.journal.wants_root = false;
+        self.journal.step = Some(JournalStep::WriteRoot);
+        let data = first(self.journal.record_buffer, BLOCK_BYTES);
+        Root { cache_id, volume_id, geometry }.write(io.buffers.bytes_mut(data));
+        self.write_journal(0, data, io);
+    }
+
+    fn write_journal(&mut self, offset: u64, data: BufferRange, io: &mut Io<'_>) {
+        let operation = Operation::Write { offset, data };
+        self.operate(Device::Journal, operation, Pending::Journal, io);
     }
 
     fn begin_record(&mut self, io: &mut Io<'_>) {
@@ -149,8 +200,9 @@ impl Cache {
         self.regions.begin_marking();
         self.journal.witness_writing = witnesses;
         self.journal.step = Some(JournalStep::WriteRecord);
+        self.journal.attach_writing = self.journal.base.attach;
         self.counters.records += 1;
-        self.operate(Device::Journal, Operation::Write { offset, data }, Pending::Journal, io);
+        self.write_journal(offset, data, io);
     }
 
     /// Writes a base. It lists what is fresh now; before every segment was looked at, the list of
@@ -171,15 +223,16 @@ impl Cache {
         base.first_record = journal.next_record;
         base.is_detached = journal.is_last;
         base.witnesses.clear();
-        base.witnesses.extend(self.witnesses.iter().map(|witness| witness.digest()));
+        base.witnesses.extend(self.witnesses.iter().map(|witness| witness.listed()));
         let data = first(journal.base_buffer, journal::base_bytes(&self.geometry));
         base.write(io.buffers.bytes_mut(data));
         let offset = journal::base_start(&self.geometry, base.generation);
         journal.wants_base = false;
         journal.base_at_ns = self.now_ns;
         journal.step = Some(JournalStep::WriteBase);
+        journal.attach_writing = journal.base.attach;
         self.counters.bases += 1;
-        self.operate(Device::Journal, Operation::Write { offset, data }, Pending::Journal, io);
+        self.write_journal(offset, data, io);
     }
 
     /// Removes the marks of regions whose writes are durable.
@@ -227,38 +280,93 @@ impl Cache {
     pub(crate) fn journal_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
         let Some(step) = self.journal.step.take() else { return };
         if result.is_err() {
-            self.journal.is_failed = true;
-            self.journal_failed(io);
-            return;
+            return self.journal_failed(step, io);
+        }
+        let flush = match step {
+            JournalStep::WriteRoot => Some(JournalStep::FlushRoot),
+            JournalStep::WriteRecord => Some(JournalStep::FlushRecord),
+            JournalStep::WriteBase => Some(JournalStep::FlushBase),
+            JournalStep::EndRoot => Some(JournalStep::FlushEnd),
+            _ => None,
+        };
+        if flush.is_some() {
+            self.journal.step = flush;
+            return self.operate(Device::Journal, Operation::Flush, Pending::Journal, io);
         }
         match step {
-            JournalStep::WriteRecord | JournalStep::WriteBase => {
-                let is_record = step == JournalStep::WriteRecord;
-                self.journal.step =
-                    Some(if is_record { JournalStep::FlushRecord } else { JournalStep::FlushBase });
-                self.operate(Device::Journal, Operation::Flush, Pending::Journal, io);
+            JournalStep::FlushEnd | JournalStep::Revoke => {
+                self.journal.trust = JournalTrust::Ended;
+                self.send_waiting(io);
             }
             JournalStep::FlushRecord => {
                 self.journal.next_record += 1;
                 self.marks_are_durable(io);
             }
             JournalStep::FlushBase => {
-                let is_first = self.phase == Phase::Starting && self.start.cold().is_some();
+                let is_first = !std::mem::replace(&mut self.journal.has_base, true);
                 self.marks_are_durable(io);
-                if is_first {
-                    self.write_header(io);
+                if is_first && self.phase == Phase::Starting {
+                    self.check_medium(io);
                 }
                 if self.journal.is_last {
                     self.end_detach(true, io);
                 }
             }
+            _ => {}
         }
+    }
+
+    /// A step failed: nothing more can be marked. The next start must be cold before writes go on
+    /// without marks, and only what is trusted can see to that: the journal, or the driver.
+    fn journal_failed(&mut self, step: JournalStep, io: &mut Io<'_>) {
+        let was = std::mem::replace(&mut self.journal.trust, JournalTrust::Ending);
+        if was == JournalTrust::Whole {
+            self.give_up(CacheOff::Journal, io);
+        }
+        if !self.rules.revoke_before_unmarked {
+            self.journal.trust = JournalTrust::Ended;
+            return self.send_waiting(io);
+        }
+        match step {
+            JournalStep::Revoke => {
+                self.journal.trust = JournalTrust::Stuck;
+                self.fail_if_stuck(io);
+            }
+            JournalStep::EndRoot | JournalStep::FlushEnd => {
+                self.journal.step = Some(JournalStep::Revoke);
+                self.operate(Device::Journal, Operation::Revoke, Pending::Journal, io);
+            }
+            _ => {
+                self.journal.step = Some(JournalStep::EndRoot);
+                let data = first(self.journal.record_buffer, BLOCK_BYTES);
+                io.buffers.bytes_mut(data).fill(0);
+                self.write_journal(0, data, io);
+            }
+        }
+    }
+
+    /// Without a journal that could be made useless, a write without a mark could make an old frame
+    /// be served one day: it fails.
+    pub(crate) fn fail_if_stuck(&mut self, io: &mut Io<'_>) {
+        if self.journal.trust != JournalTrust::Stuck {
+            return;
+        }
+        while let Some(at) = self.waiting.pop() {
+            self.write_ended(at, Err(ErrorNumber::EIO), io);
+        }
+    }
+
+    /// Whether writes need no mark: the next start is cold for sure.
+    pub(crate) fn needs_no_marks(&self) -> bool {
+        self.journal.trust == JournalTrust::Ended
     }
 
     fn marks_are_durable(&mut self, io: &mut Io<'_>) {
         let journal = &mut self.journal;
-        journal.is_attached = true;
-        journal.wants_attach = false;
+        if journal.attach_writing == journal.base.attach {
+            journal.is_attached = true;
+            journal.wants_attach = false;
+        }
         journal.witness_wanted.drain(..journal.witness_writing);
         journal.witness_durable += journal.witness_writing as u64;
         self.regions.end_marking();

@@ -5,7 +5,7 @@
 //! region was under way when the read was sent, or began since.
 
 use model::engine::{BufferId, BufferRange, Device, IoResult, Operation, Output, RequestId};
-use policy::admission::Admission;
+use policy::admission::Admission as _;
 
 use crate::attach::{Cache, Io, Pending, Phase};
 use crate::format::{BLOCK_BYTES, GRANULE_BYTES};
@@ -74,7 +74,9 @@ impl Cache {
             return self.read_disk(at, io);
         }
         let count = keys.end() - keys.start() + 1;
+        // Before the recovery has ended, what it found may turn out to be of an older journal.
         let is_hit = self.is_on()
+            && !matches!(self.phase, Phase::Starting | Phase::Recovering(_))
             && count as usize <= FILL_FRAMES_MAX
             && keys.clone().all(|key| self.frames.find(key).is_some());
         if is_hit {
@@ -117,10 +119,7 @@ impl Cache {
 
     /// Lets the next miss of a frame count as its second.
     pub(crate) fn remember(&mut self, key: u32) {
-        if self.second.admits(u64::from(key)) {
-            // It was remembered already, and a question forgets.
-            let _ = self.second.admits(u64::from(key));
-        }
+        self.second.push(u64::from(key));
     }
 
     /// Decides which frames of a read are to be cached.
@@ -134,9 +133,10 @@ impl Cache {
             if self.frames.find(key).is_some() {
                 continue;
             }
-            if is_prefetch || self.second.admits(u64::from(key)) {
+            if is_prefetch || self.second.take(u64::from(key)) {
                 admitted |= 1 << (key - first);
             } else {
+                self.second.push(u64::from(key));
                 self.counters.refused_first += 1;
             }
         }
@@ -371,7 +371,7 @@ impl Cache {
     }
 
     /// Opens what is in `packed` and restores it to `plain`.
-    fn open_packed(&mut self, slot: u32, key: u32, stored: usize) -> bool {
+    pub(crate) fn open_packed(&mut self, slot: u32, key: u32, stored: usize) -> bool {
         let place = self.frames.place(slot);
         let segment = &self.segments[usize::from(place.segment)];
         let len = self.geometry.frame_len(key);

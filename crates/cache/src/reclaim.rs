@@ -3,6 +3,10 @@
 //!
 //! One frame at a time is read from the medium, opened and sealed anew; nothing is decompressed. A
 //! frame that was written meanwhile is dropped already, and one that cannot be read is.
+//!
+//! A move is a write: the budget of the day pays for it, and without budget the frame is evicted.
+//! While nothing becomes free, each segment that was filled by moves asks for one hit more, so that
+//! after three of them everything goes.
 
 use model::engine::{BufferId, BufferRange, Device, IoResult, Operation};
 use policy::eviction::LogQueue;
@@ -10,7 +14,7 @@ use policy::eviction::LogQueue;
 use crate::attach::{Cache, Io, Pending, Phase, queue_index};
 use crate::format::GRANULE_BYTES;
 use crate::frames::NONE;
-use crate::log::{Segment, SegmentState};
+use crate::log::{Packed, Segment, SegmentState};
 use crate::read::blocks;
 
 /// Free segments below which one is reclaimed.
@@ -53,6 +57,9 @@ impl Cache {
         let is_short =
             self.free.len() < FREE_MIN || self.frames.free_slots() < self.geometry.entries_max();
         let [small, main] = [&self.queues[0], &self.queues[1]].map(|queue| queue.len() as u32);
+        if !is_short {
+            self.moved_bytes = 0;
+        }
         if !is_short || small + main == 0 {
             return;
         }
@@ -69,16 +76,22 @@ impl Cache {
         let next = Reclaim { slot: self.frames.next(slot), ..reclaim };
         self.reclaim = Some(next);
         let Some(key) = self.frames.key(slot) else { return true };
+        let place = self.frames.place(slot);
         let queue = self.segments[usize::from(reclaim.segment)].queue;
         let hits = self.frames.hits(slot);
-        let kept = self.policy.keeps(queue, u64::from(key), hits);
-        let buffer = kept.and_then(|_| self.io_buffers.pop());
-        let (Some(hits), Some(buffer)) = (kept, buffer) else {
+        let is_paid = self.budget >= u64::from(place.stored) && self.gains_enough(hits);
+        let kept = self.policy.keeps(queue, u64::from(key), hits).filter(|_| is_paid);
+        let Some(hits) = kept else {
             self.frames.drop_key(key);
             self.counters.evicted += 1;
             return true;
         };
-        let place = self.frames.place(slot);
+        let buffer = if self.has_buffer_for(place.stored) { self.io_buffers.pop() } else { None };
+        let Some(buffer) = buffer else {
+            // One comes back with what is under way.
+            self.reclaim = Some(reclaim);
+            return false;
+        };
         let within = u32::from(place.granule) * GRANULE_BYTES;
         let (from, len) = blocks(within, u32::from(place.stored));
         let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
@@ -86,6 +99,11 @@ impl Cache {
         let operation = Operation::Read { offset, data: BufferRange::first(buffer, len) };
         self.operate(Device::Cache, operation, Pending::ReclaimRead { buffer }, io);
         false
+    }
+
+    /// Whether a frame with so many hits is worth a move, after what was moved for nothing so far.
+    fn gains_enough(&self, hits: u8) -> bool {
+        u64::from(hits) > self.moved_bytes / u64::from(self.geometry.segment_bytes)
     }
 
     pub(crate) fn reclaim_read_ended(
@@ -131,10 +149,14 @@ impl Cache {
             self.medium_failed(io);
             return false;
         };
-        self.append(LogQueue::Main, key, payload, place.is_compressed, hits, io)
+        let frame = Packed { key, payload, is_compressed: place.is_compressed, hits };
+        let is_moved = self.append(LogQueue::Main, frame, true, io);
+        self.moved_bytes += if is_moved { u64::from(place.stored) } else { 0 };
+        is_moved
     }
 
     fn end_reclaim(&mut self, segment: u16) {
+        self.counters.reclaimed += 1;
         let known = &mut self.segments[usize::from(segment)];
         debug_assert_eq!(known.state, SegmentState::Full);
         self.frames.free_list(&mut known.list);

@@ -1,5 +1,6 @@
 //! Recovery: the index is built from the summaries, one segment after the other, while the disk is
-//! served.
+//! served. Nothing that was found is served before the end: a summary that the journal cannot know
+//! of shows that the journal is older than it was, and then nothing counts.
 //!
 //! A frame counts if its summary is authentic, the journal lists its segment with this sequence or
 //! could not know it yet, and its region is not marked. Writes mark regions meanwhile as always, so
@@ -23,7 +24,10 @@ impl Cache {
             return;
         }
         if next == self.geometry.segments {
-            return self.end_recovery(io);
+            if self.drive_samples(io) {
+                self.end_recovery(io);
+            }
+            return;
         }
         self.is_recovery_read = true;
         let operation = Operation::Read {
@@ -59,15 +63,26 @@ impl Cache {
         let Some(head) = SummaryHead::read(bytes, segment) else { return };
         let base = &self.journal.base;
         let (listed, _) = base.segments[usize::from(number)];
-        let is_possible = head.sequence < u64::from(base.attach) << 32
-            && (head.sequence >= base.threshold || head.sequence == listed);
+        // This attach has written nothing yet: an authentic one is of a later attach.
+        let is_later = head.sequence >> 32 >= u64::from(base.attach);
+        let is_possible = is_later || head.sequence >= base.threshold || head.sequence == listed;
         if !is_possible && self.rules.check_sequences {
             return;
         }
+        let known = self.ciphers.len();
         let Some(cipher) = self.cipher_of(&head.salt) else { return };
         let geometry = self.geometry;
         let key = &self.ciphers[usize::from(cipher)].1;
-        let Some(entries) = format::open_summary(bytes, &geometry, key, head) else { return };
+        let Some(entries) = format::open_summary(bytes, &geometry, key, head) else {
+            // What is not authentic takes no room of another one's salt.
+            self.ciphers.truncate(known);
+            return;
+        };
+        if is_later && self.rules.check_sequences {
+            let attach = ((head.sequence >> 32) as u32).min(u32::MAX / 4);
+            self.later_attach = self.later_attach.max(Some(attach));
+            return;
+        }
         let queue = if head.is_main { LogQueue::Main } else { LogQueue::Small };
         let mut found = Segment {
             state: SegmentState::Full,
@@ -115,6 +130,17 @@ impl Cache {
 
     /// Puts the segments into their queues, by age, and lets fills begin.
     fn end_recovery(&mut self, io: &mut Io<'_>) {
+        if let Some(later) = self.later_attach {
+            self.forget_all();
+            // The number of this attach was used before: it becomes one that was not, and is
+            // recorded before any segment is written.
+            self.journal.base.attach = later + 1;
+            self.journal.is_attached = false;
+            self.next_sequence = u64::from(later + 1) << 32;
+            report(Event::JournalRolledBack, io);
+        } else if self.samples.differs.is_some() {
+            self.forget_all();
+        }
         for number in 0..self.geometry.segments as u16 {
             let segment = &self.segments[usize::from(number)];
             match segment.state {
@@ -130,10 +156,19 @@ impl Cache {
             queue.make_contiguous().sort_unstable_by_key(age);
         }
         self.phase = Phase::Running;
-        // What came from this attach on is told from what was found by a new threshold.
+        // The new threshold separates what comes from this attach on from what was found.
         self.journal.wants_base = true;
         let frames = u64::from(self.frames.live());
         report(Event::Recovered { frames, dropped: self.dropped }, io);
+    }
+
+    /// Drops all that was found. The next base lists none of it.
+    fn forget_all(&mut self) {
+        self.dropped += u64::from(self.frames.live());
+        for number in 0..self.segments.len() {
+            let mut list = std::mem::replace(&mut self.segments[number], Segment::FREE).list;
+            self.frames.free_list(&mut list);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum Mark {
     Durable,
 }
 
-/// All regions; 11 bytes each.
+/// All regions; 24 bytes each.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
     marks: Box<[Mark]>,
@@ -27,11 +27,14 @@ pub(crate) struct Regions {
     /// Writes under way.
     writes: Box<[u16]>,
     /// The flushes of the backing device that had begun when the last write ended.
-    flushes: Box<[u32]>,
+    flushes: Box<[u64]>,
+    /// A flush failed that should have made its writes durable: kernels and disks may have dropped
+    /// them since, and the next flush says nothing of them.
+    doubted: Box<[bool]>,
     /// Flushes of the backing device that were begun.
-    begun: u32,
+    begun: u64,
     /// All writes that ended before this many flushes had begun are durable.
-    flushed: u32,
+    flushed: u64,
     /// Regions whose mark is `Wanted`.
     wanted: Vec<u32>,
     /// Regions whose mark is `Writing`.
@@ -45,6 +48,7 @@ impl Regions {
             generations: vec![0; count].into_boxed_slice(),
             writes: vec![0; count].into_boxed_slice(),
             flushes: vec![0; count].into_boxed_slice(),
+            doubted: vec![false; count].into_boxed_slice(),
             begun: 1,
             flushed: 0,
             wanted: Vec::with_capacity(count),
@@ -114,20 +118,42 @@ impl Regions {
     }
 
     /// A flush of the backing device begins; what [`Regions::end_flush`] takes.
-    pub(crate) fn begin_flush(&mut self) -> u32 {
+    pub(crate) fn begin_flush(&mut self) -> u64 {
         self.begun += 1;
         self.begun
     }
 
     /// The flush succeeded.
-    pub(crate) fn end_flush(&mut self, flush: u32) {
+    pub(crate) fn end_flush(&mut self, flush: u64) {
         self.flushed = self.flushed.max(flush);
+    }
+
+    /// The flush failed: what was written since the last good one may be lost although a later one
+    /// succeeds. It stays marked to the end of this attach.
+    pub(crate) fn fail_flush(&mut self) {
+        for region in 0..self.marks.len() {
+            let is_marked = self.flushed == 0 && self.marks[region] == Mark::Durable;
+            self.doubted[region] |= is_marked || self.flushes[region] >= self.flushed.max(1);
+        }
+    }
+
+    /// Whether a flush has succeeded in this attach.
+    pub(crate) fn has_flushed(&self) -> bool {
+        self.flushed > 0
+    }
+
+    /// The memory of all regions.
+    pub(crate) fn bytes(&self) -> u64 {
+        let each = size_of::<Mark>() + size_of::<u32>() + size_of::<u16>() + size_of::<u64>();
+        let lists = self.wanted.capacity() + self.writing.capacity();
+        (self.marks.len() * (each + size_of::<bool>()) + lists * size_of::<u32>()) as u64
     }
 
     /// Whether the mark can go: no write is under way, and all are durable on the backing device.
     pub(crate) fn is_settled(&self, region: usize) -> bool {
         self.marks[region] == Mark::Durable
             && self.writes[region] == 0
+            && !self.doubted[region]
             && self.flushes[region] < self.flushed
     }
 
@@ -167,6 +193,27 @@ mod tests {
         assert!(!regions.is_settled(1));
         regions.end_flush(late);
         assert!(regions.is_settled(1) && !regions.is_settled(0));
+    }
+
+    #[test]
+    fn what_a_failed_flush_should_have_stored_never_settles() {
+        let mut regions = Regions::new(2);
+        for region in 0..2 {
+            regions.want(region);
+        }
+        regions.begin_marking();
+        regions.end_marking();
+        let first = regions.begin_flush();
+        regions.end_flush(first);
+        regions.begin_write(0);
+        regions.end_write(0);
+        regions.begin_flush();
+        regions.fail_flush();
+        regions.begin_write(1);
+        regions.end_write(1);
+        let flush = regions.begin_flush();
+        regions.end_flush(flush);
+        assert!(!regions.is_settled(0) && regions.is_settled(1));
     }
 
     #[test]

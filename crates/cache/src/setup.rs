@@ -4,7 +4,8 @@
 use std::fmt;
 
 use crate::format::Geometry;
-use crate::journal::{Digest, JournalFault, JournalState, WITNESSES_MAX};
+use crate::journal::{Digest, JournalFault, JournalState, KnownWitness, ListedWitness};
+use crate::journal::{Root, WITNESSES_MAX};
 use crate::seal;
 
 /// A range of the volume that identifies its content, such as a superblock.
@@ -27,8 +28,10 @@ pub struct Limits {
     pub medium_timeout_ns: u64,
     /// The least time between two lists of fresh frames in the journal.
     pub base_interval_ns: u64,
-    /// Frames that can be cached: 23 bytes each.
+    /// Frames that can be cached: 35 bytes each, of which the index is 23.
     pub frames_max: u32,
+    /// Frames that are compared with the volume when the cache was recovered.
+    pub sampled_frames: u32,
     /// Buffers for reads of the medium and for fills.
     pub io_buffers: u32,
 }
@@ -46,6 +49,7 @@ impl Limits {
             medium_timeout_ns: 2_000_000_000,
             base_interval_ns: 10_000_000_000,
             frames_max: frames.min(u64::from(u32::MAX - 1)) as u32,
+            sampled_frames: 32,
             io_buffers: 32,
         }
     }
@@ -64,9 +68,14 @@ pub struct Setup {
     pub salt: [u8; 32],
     /// Drawn at random for this attach: names the cache if it starts cold.
     pub new_cache_id: [u8; 16],
-    /// Ranges that identify the content, the first 8. Without one, a cache that was not detached is
-    /// cold at the next attach.
+    /// Ranges that identify the content, the first 8, in an order that stays. Other ranges than at
+    /// the last attach are a change. Without one, a cache that was not detached is cold at the next
+    /// attach.
     pub witnesses: Vec<Witness>,
+    /// Whether the medium that is there now may be made one of this cache whatever it holds: the
+    /// driver has made it, or a person said so. Without it, only what is one of this cache already
+    /// is written.
+    pub may_format: bool,
     /// The limits.
     pub limits: Limits,
 }
@@ -107,7 +116,7 @@ impl fmt::Display for Cold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => f.write_str("the cache is new"),
-            Self::Journal => f.write_str("its journal is damaged"),
+            Self::Journal => f.write_str("its journal is damaged or was never finished"),
             Self::Sizes(was) => write!(
                 f,
                 "it was made for a volume of {} bytes with {} segments of {} bytes",
@@ -141,6 +150,12 @@ pub struct Rules {
     pub drop_while_away: bool,
     /// The volume's content is compared at attach.
     pub compare_content: bool,
+    /// A flush is answered when the backing device was flushed.
+    pub flush_before_answer: bool,
+    /// When the journal fails, it is made useless before writes go on without marks.
+    pub revoke_before_unmarked: bool,
+    /// A medium is written only after its header was compared.
+    pub compare_medium: bool,
 }
 
 impl Rules {
@@ -152,16 +167,22 @@ impl Rules {
         flush_before_clearing: true,
         drop_while_away: true,
         compare_content: true,
+        flush_before_answer: true,
+        revoke_before_unmarked: true,
+        compare_medium: true,
     };
 
     /// Each with another rule broken, and what that is called.
-    pub const BROKEN: [(&'static str, Self); 6] = [
+    pub const BROKEN: [(&'static str, Self); 9] = [
         ("writes before the mark", Self { mark_before_write: false, ..Self::KEPT }),
         ("keeps raced fills", Self { drop_raced_fills: false, ..Self::KEPT }),
         ("takes old segments", Self { check_sequences: false, ..Self::KEPT }),
         ("clears without a flush", Self { flush_before_clearing: false, ..Self::KEPT }),
         ("forgets writes while away", Self { drop_while_away: false, ..Self::KEPT }),
         ("takes a changed volume", Self { compare_content: false, ..Self::KEPT }),
+        ("answers Flush without flushing", Self { flush_before_answer: false, ..Self::KEPT }),
+        ("writes on without a journal", Self { revoke_before_unmarked: false, ..Self::KEPT }),
+        ("writes to a stranger's medium", Self { compare_medium: false, ..Self::KEPT }),
     ];
 }
 
@@ -171,26 +192,48 @@ pub(crate) struct FollowedWitness {
     pub(crate) offset: u64,
     /// What it holds when all writes that were requested have ended.
     pub(crate) bytes: Vec<u8>,
+    /// A part of it was discarded: it may hold anything.
+    pub(crate) is_unknown: bool,
+}
+
+/// What a write leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written<D> {
+    /// These bytes.
+    Data(D),
+    /// Zeros.
+    Zeros,
+    /// Anything: it was discarded.
+    Anything,
 }
 
 impl FollowedWitness {
+    /// What identifies its content; zeros, which is nothing's digest, if that is not known.
     pub(crate) fn digest(&self) -> Digest {
-        seal::digest(&self.bytes)
+        if self.is_unknown { Digest::default() } else { seal::digest(&self.bytes) }
     }
 
-    /// Puts a write over it; whether it touches it. Without data, zeros.
-    pub(crate) fn write(&mut self, offset: u64, len: u64, data: Option<&[u8]>) -> bool {
+    pub(crate) fn listed(&self) -> ListedWitness {
+        let len = self.bytes.len() as u32;
+        ListedWitness { offset: self.offset, len, digest: self.digest() }
+    }
+
+    /// Puts a write over it; whether it touches it.
+    pub(crate) fn write(&mut self, offset: u64, len: u64, written: Written<&[u8]>) -> bool {
         let end = self.offset + self.bytes.len() as u64;
         let (from, upto) = (offset.max(self.offset), (offset + len).min(end));
         if from >= upto {
             return false;
         }
         let place = (from - self.offset) as usize..(upto - self.offset) as usize;
-        match data {
-            Some(data) => self.bytes[place]
+        let is_whole = place.len() == self.bytes.len();
+        match written {
+            Written::Data(data) => self.bytes[place]
                 .copy_from_slice(&data[(from - offset) as usize..(upto - offset) as usize]),
-            None => self.bytes[place].fill(0),
+            Written::Zeros => self.bytes[place].fill(0),
+            Written::Anything => self.is_unknown = true,
         }
+        self.is_unknown &= !is_whole || written == Written::Anything;
         true
     }
 }
@@ -205,15 +248,32 @@ pub(crate) fn judge(setup: &Setup, journal: &[u8], rules: Rules) -> Result<Journ
     if state.base.volume_id != setup.volume_id {
         return Err(Cold::Volume);
     }
-    let witnesses = setup.witnesses.iter().take(WITNESSES_MAX);
-    let changed = witnesses.clone().enumerate().find(|(which, witness)| {
-        let known = state.witnesses.get(*which);
-        !known.is_some_and(|known| known.contains(&seal::digest(&witness.bytes)))
-    });
+    let changed = changed(&setup.witnesses, &state.witnesses);
     let is_proved = state.base.is_detached && !state.has_records;
     match changed {
-        Some((_, witness)) if rules.compare_content => Err(Cold::Changed(witness.offset)),
+        Some(offset) if rules.compare_content => Err(Cold::Changed(offset)),
         _ if !is_proved && setup.witnesses.is_empty() => Err(Cold::Unproved),
         _ => Ok(state),
     }
+}
+
+/// Where the content of the volume differs from what is known of it. Another number of ranges is a
+/// difference, and so is a range elsewhere: the content is of another kind then.
+fn changed(now: &[Witness], known: &[KnownWitness]) -> Option<u64> {
+    let now = &now[..now.len().min(WITNESSES_MAX)];
+    for (witness, known) in now.iter().zip(known) {
+        let is_same = witness.offset == known.offset
+            && witness.bytes.len() as u64 == u64::from(known.len)
+            && known.digests.contains(&seal::digest(&witness.bytes));
+        if !is_same {
+            return Some(witness.offset);
+        }
+    }
+    let further = now.get(known.len()).map(|witness| witness.offset);
+    further.or_else(|| known.get(now.len()).map(|known| known.offset))
+}
+
+/// The name of the cache that this journal was of, of whatever sizes.
+pub(crate) fn former_id(journal: &[u8]) -> Option<[u8; 16]> {
+    Root::read(journal).map(|root| root.cache_id)
 }

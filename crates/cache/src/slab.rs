@@ -37,10 +37,6 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.values.len()
-    }
-
     /// All numbers that are used are below this one.
     pub(crate) fn numbers_end(&self) -> usize {
         self.values.len()

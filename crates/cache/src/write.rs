@@ -3,22 +3,21 @@
 //! A frame that was cached and is written as a whole is cached again from the data of the write,
 //! once the disk has it and if nothing else wrote the region meanwhile.
 
-use model::engine::{BufferRange, Device, ErrorNumber, IoResult, Operation, Output, RequestId};
+use model::engine::{BufferRange, Device, IoResult, Operation, Output, RequestId};
 
 use crate::attach::{Cache, Io, Pending};
-use crate::health::Power;
+use crate::setup::Written;
 
 /// Frames of a write that may be cached again.
 const REFILLS_MAX: u32 = 32;
 
-/// A write or discard.
+/// A write, of data or zeros, or a discard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriteState {
     id: RequestId,
     offset: u64,
     len: u64,
-    /// `None` for a discard.
-    data: Option<BufferRange>,
+    written: Written<BufferRange>,
     /// Digests up to this number must be durable first.
     witness: u64,
     touches_witness: bool,
@@ -33,9 +32,8 @@ impl Cache {
     pub(crate) fn write(
         &mut self,
         id: RequestId,
-        offset: u64,
-        len: u64,
-        data: Option<BufferRange>,
+        (offset, len): (u64, u64),
+        written: Written<BufferRange>,
         io: &mut Io<'_>,
     ) {
         self.counters.writes += 1;
@@ -44,7 +42,7 @@ impl Cache {
             id,
             offset,
             len,
-            data,
+            written,
             witness: 0,
             touches_witness: false,
             refills: 0,
@@ -68,8 +66,8 @@ impl Cache {
         let at = self.writes.insert(write);
         if !self.send_if_marked(at, io) {
             self.waiting.push(at);
-            // Without a journal the write waits for the medium to be overwritten.
-            self.fail_if_unprovable(io);
+            // Without a journal the write waits until the next start is cold for sure.
+            self.fail_if_stuck(io);
         }
     }
 
@@ -105,9 +103,13 @@ impl Cache {
     }
 
     fn record_witness(&mut self, write: &mut WriteState, io: &mut Io<'_>) {
-        let data = write.data.map(|data| io.buffers.bytes(data));
+        let written = match write.written {
+            Written::Data(data) => Written::Data(io.buffers.bytes(data)),
+            Written::Zeros => Written::Zeros,
+            Written::Anything => Written::Anything,
+        };
         for which in 0..self.witnesses.len() {
-            if self.witnesses[which].write(write.offset, write.len, data) {
+            if self.witnesses[which].write(write.offset, write.len, written) {
                 let digest = self.witnesses[which].digest();
                 write.witness = self.journal.want_witness(which, digest);
                 write.touches_witness = true;
@@ -125,20 +127,17 @@ impl Cache {
                 is_marked &= self.regions.want(region);
             }
         }
-        if !is_marked && self.rules.mark_before_write && !self.is_unprovable() {
+        if !is_marked && self.rules.mark_before_write && !self.needs_no_marks() {
             return false;
         }
-        let operation = match write.data {
-            Some(data) => Operation::Write { offset: write.offset, data },
-            None => Operation::Discard { offset: write.offset, len: write.len },
+        let WriteState { offset, len, .. } = write;
+        let operation = match write.written {
+            Written::Data(data) => Operation::Write { offset, data },
+            Written::Zeros => Operation::WriteZeroes { offset, len },
+            Written::Anything => Operation::Discard { offset, len },
         };
         self.operate(Device::Backing, operation, Pending::BackingWrite { write: at }, io);
         true
-    }
-
-    /// Whether nothing on the medium will ever be used again, so that marks are not needed.
-    fn is_unprovable(&self) -> bool {
-        self.health.power == Power::Poisoned && self.health.is_overwritten
     }
 
     /// Sends those waiting writes whose regions are marked now.
@@ -146,26 +145,6 @@ impl Cache {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.retain(|at| !self.send_if_marked(*at, io));
         self.waiting = waiting;
-    }
-
-    /// The medium was overwritten because the journal failed, or that failed as well. Then nothing
-    /// could prevent that an old frame is served one day, and the writes fail.
-    pub(crate) fn poison_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
-        self.health.is_overwritten = result.is_ok();
-        self.health.is_unprovable = result.is_err();
-        if result.is_ok() {
-            self.send_waiting(io);
-        }
-        self.fail_if_unprovable(io);
-    }
-
-    fn fail_if_unprovable(&mut self, io: &mut Io<'_>) {
-        if !self.health.is_unprovable {
-            return;
-        }
-        while let Some(at) = self.waiting.pop() {
-            self.write_ended(at, Err(ErrorNumber::EIO), io);
-        }
     }
 
     pub(crate) fn backing_write_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
@@ -176,7 +155,7 @@ impl Cache {
     }
 
     /// Completes a write.
-    fn write_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
+    pub(crate) fn write_ended(&mut self, at: usize, result: IoResult, io: &mut Io<'_>) {
         let Some(write) = self.writes.remove(at) else { return };
         if write.len > 0 {
             for region in self.regions_of(write.offset, write.len) {
@@ -190,7 +169,7 @@ impl Cache {
     /// Caches again what was cached before and was written as a whole.
     fn refill(&mut self, at: usize, io: &mut Io<'_>) {
         let Some(write) = self.writes.get(at).copied() else { return };
-        let Some(data) = write.data.filter(|_| write.refills != 0) else { return };
+        let Written::Data(data) = write.written else { return };
         let frame = u64::from(self.geometry.frame_bytes);
         let first = (write.offset / frame) as u32;
         for bit in (0..REFILLS_MAX).filter(|bit| write.refills >> bit & 1 == 1) {

@@ -102,8 +102,15 @@ pub enum Request {
     },
     /// Make every write that was completed before durable.
     Flush,
-    /// Give up the content of a range.
+    /// Give up the content of a range: what is read of it until it is written again is not defined.
     Discard {
+        /// The first byte of the volume.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Store zeros in a range. A hole that is punched is this, and no [`Request::Discard`].
+    WriteZeroes {
         /// The first byte of the volume.
         offset: u64,
         /// How many.
@@ -137,13 +144,23 @@ pub enum Operation {
     },
     /// Make every write that had completed when this was given out durable.
     Flush,
-    /// Give up the content of a range.
+    /// Give up the content of a range; it may be read as anything.
     Discard {
         /// The first byte of the device.
         offset: u64,
         /// How many.
         len: u64,
     },
+    /// Store zeros in a range, however that is quickest: all of it is read as zeros afterwards.
+    WriteZeroes {
+        /// The first byte of the device.
+        offset: u64,
+        /// How many.
+        len: u64,
+    },
+    /// Of the journal alone: see to it that no later attach finds this journal or its key, for
+    /// good. One of the two is removed, wherever that still works.
+    Revoke,
 }
 
 /// An error number of the system, passed on unchanged.
@@ -189,10 +206,12 @@ pub enum Input {
         /// The time now.
         now_ns: u64,
     },
-    /// The medium of the cache is there again, or another one is in its place.
+    /// The medium of the cache is there again, or another one is in its place. Operations that are
+    /// given out from now on go to what is there now; those of before never do.
     CacheReturned,
     /// The volume is about to be detached: no further request comes. The engine answers with
-    /// [`Event::Detached`] when nothing is left to do.
+    /// [`Event::Detached`] when nothing is left to do. If that is not proved, operations of a
+    /// cache's medium that does not answer may still be under way.
     Detach,
 }
 
@@ -236,6 +255,15 @@ pub enum Event {
     },
     /// The cache serves again.
     CacheOn,
+    /// A frame that should have been fresh differs from the volume: it was written elsewhere.
+    /// Nothing of the medium is used.
+    VolumeChanged {
+        /// The first byte of the frame.
+        offset: u64,
+    },
+    /// The medium was written by an attach that the journal does not know: the journal is older
+    /// than it was. Nothing of the medium is used.
+    JournalRolledBack,
     /// The volume may be closed.
     Detached {
         /// Whether the cache is proved fresh, and so is warm at the next attach.
@@ -248,7 +276,7 @@ pub enum Event {
 pub enum CacheOff {
     /// Its medium failed or stalled several times within a minute.
     Errors,
-    /// Another medium returned, or its content was replaced.
+    /// The medium is not that of this cache, or its content was replaced. It is not written.
     AnotherMedium,
     /// The journal cannot be written, so that nothing cached could be proved fresh later.
     Journal,
@@ -257,22 +285,28 @@ pub enum CacheOff {
 /// A state machine between clients and devices.
 ///
 /// The driver guarantees:
-/// - offsets and lengths of requests are within the volume and multiples of its block;
+/// - the first input is a tick;
+/// - offsets and lengths of requests are within the volume and multiples of its block; it cuts what
+///   reaches past the end, and turns a write that must be durable at once into a write and a flush;
 /// - each operation is done at most once and reported exactly once, in any order; an operation that
 ///   was given out may take effect at any time until it is reported, also if it fails;
 /// - the buffer of a request stays as it is until the request is completed, and the buffer of an
-///   operation until the operation is; meanwhile the driver alone touches a buffer that an
-///   operation names;
+///   operation until the operation is; meanwhile it alone touches a buffer that an operation reads
+///   into, while one that is written from may be read by both;
+/// - two writes that overlap are not requested at the same time;
+/// - where a medium that grows was never written, a read gives zeros and no error;
 /// - a clock that goes forward, and no input from within another.
 ///
 /// An implementation must:
 /// - complete each request exactly once, also if it fails;
-/// - touch no buffer that an operation in flight names, and give back each buffer that it took;
+/// - change no buffer that an operation in flight names, and read none that one reads into;
 /// - return, for a read, bytes that the volume held at some moment between the request and its
-///   completion: as after all writes completed before it, and before all requested after it;
+///   completion;
 /// - complete a write only after the backing device completed it, and a flush only after the
 ///   backing device flushed every write completed before it;
 /// - pass errors of the backing device on unchanged, and keep those of other devices to itself;
+/// - write to a cache's medium only if it is the one that it wrote before, or the one that the
+///   driver allowed it to format;
 /// - use bounded memory, allocated before its first request.
 ///
 /// The simplest engine passes everything on:
@@ -292,6 +326,9 @@ pub enum CacheOff {
 ///                     Request::Write { offset, data } => Operation::Write { offset, data },
 ///                     Request::Flush => Operation::Flush,
 ///                     Request::Discard { offset, len } => Operation::Discard { offset, len },
+///                     Request::WriteZeroes { offset, len } => {
+///                         Operation::WriteZeroes { offset, len }
+///                     }
 ///                     Request::Prefetch { .. } => {
 ///                         return outputs.push(Output::Complete { id, result: Ok(()) });
 ///                     }

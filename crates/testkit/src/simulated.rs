@@ -31,6 +31,8 @@ pub struct MediumFaults {
     pub fails_writes: bool,
     /// A flush is reported and stores nothing.
     pub loses_flushes: bool,
+    /// It cannot be revoked.
+    pub fails_revokes: bool,
     /// It has only so many bytes; what is written behind them is dropped and read as zeros.
     pub true_bytes: Option<u64>,
 }
@@ -105,6 +107,28 @@ impl SimulatedDevice {
             self.store(at, &sector);
         }
         if self.faults.fails_writes { Err(EIO) } else { Ok(()) }
+    }
+
+    /// Gives up the content of a range: it holds junk then.
+    ///
+    /// # Errors
+    /// As its faults say.
+    pub fn discard(&mut self, offset: u64, len: u64) -> IoResult {
+        let mut junk = vec![0; len as usize];
+        Random(offset ^ self.writes).fill(&mut junk);
+        self.write(offset, &junk)
+    }
+
+    /// Removes all that it holds, for good.
+    ///
+    /// # Errors
+    /// As its faults say.
+    pub fn revoke(&mut self) -> IoResult {
+        if self.faults.fails_revokes {
+            return Err(EIO);
+        }
+        self.replace(vec![0; self.stored.len()]);
+        Ok(())
     }
 
     /// Makes all writes durable.

@@ -107,8 +107,10 @@ impl<E: Engine> SimulatedDriver<E> {
         match operation {
             Operation::Read { offset, data } => on.read(offset, self.buffers.device_bytes(data)),
             Operation::Write { offset, data } => on.write(offset, self.buffers.device_bytes(data)),
-            Operation::Discard { offset, len } => on.write(offset, &vec![0; len as usize]),
+            Operation::Discard { offset, len } => on.discard(offset, len),
+            Operation::WriteZeroes { offset, len } => on.write(offset, &vec![0; len as usize]),
             Operation::Flush => on.flush(),
+            Operation::Revoke => on.revoke(),
         }
     }
 

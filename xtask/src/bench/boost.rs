@@ -81,7 +81,7 @@ fn broken_rules(session: &mut Session, program: &Peer) -> Result<(), Error> {
         let seconds = if is_found > 0.0 { taken_s } else { f64::INFINITY };
         let series = Series::new("simulate", &[seconds]);
         let target = Some(Target::AtMost(FOUND_SECONDS_MAX));
-        let what = format!("found by a wrong byte: {name}");
+        let what = format!("found by what it does wrong: {name}");
         session.record.add_alone(&what, "s", series, target)?;
     }
     Ok(())

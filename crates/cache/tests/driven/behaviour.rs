@@ -1,7 +1,7 @@
-//! What the cache decides: what it keeps, when it gives up its medium, when it starts cold, and
-//! what becomes of writes that can no longer be marked.
+//! What the cache decides: what it keeps, what that costs, when it gives up its medium, and when it
+//! starts cold.
 
-use cache::{Cold, Geometry, Limits, Setup, Start};
+use cache::{Cold, Counters, Geometry, Limits, Setup, Start};
 use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
 
 use super::{FRAME, VOLUME, attach, attach_with, read_all, setup, used, volume};
@@ -82,6 +82,9 @@ fn the_third_error_in_a_minute_turns_the_cache_off_until_the_medium_returns() {
         );
     }
     assert!(driver.engine.is_running(), "two of them within a minute");
+    driver.read(frame_at(7), 512).unwrap();
+    assert!(driver.engine.is_running(), "at the same instant");
+    driver.input(Input::Tick { now_ns: 81 * SECOND_NS });
     driver.read(frame_at(4), 512).unwrap();
     assert!(!driver.engine.is_running());
     assert_eq!(driver.events.last(), Some(&Event::CacheOff { why: CacheOff::Errors }));
@@ -110,33 +113,6 @@ fn errors_of_the_disk_pass_unchanged() {
 }
 
 #[test]
-fn without_a_journal_the_medium_is_made_unusable_and_writes_go_on() {
-    let (medium, journal) = used();
-    let mut driver = attach(&medium, &journal, 2);
-    driver.journal.faults.fails_writes = true;
-    driver.write(frame_at(5), &[9; 512]).unwrap();
-    driver.write(frame_at(6), &[9; 512]).unwrap();
-    assert!(driver.events.contains(&Event::CacheOff { why: CacheOff::Journal }));
-    assert!(driver.medium.contents()[..4096].iter().all(|byte| *byte == 0));
-    assert_eq!(driver.read(frame_at(5), 512).unwrap(), [9; 512]);
-    let again = attach(&driver.medium.contents(), &journal, 3);
-    assert!(!again.engine.is_running());
-    driver.input(Input::Detach);
-    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: false }));
-}
-
-#[test]
-fn writes_that_could_never_be_proved_fail() {
-    let (medium, journal) = used();
-    let mut driver = attach(&medium, &journal, 2);
-    driver.journal.faults.fails_writes = true;
-    driver.medium.faults.fails_writes = true;
-    assert_eq!(driver.write(frame_at(5), &[9; 512]), Err(ErrorNumber::EIO));
-    assert_eq!(driver.write(frame_at(5), &[9; 512]), Err(ErrorNumber::EIO));
-    read_all(&mut driver, 1);
-}
-
-#[test]
 fn what_differs_is_said_and_all_is_cold() {
     let (medium, journal) = used();
     let start = |setup: &Setup| attach_with(setup, &medium, &journal).engine.start();
@@ -149,6 +125,105 @@ fn what_differs_is_said_and_all_is_cold() {
     let Start::Cold(cold) = start(&Setup { geometry: grown, ..setup(2) }) else { panic!("warm") };
     assert!(cold.to_string().starts_with("it was made for a volume of 262144 bytes"), "{cold}");
     assert_eq!(attach(&medium, &[], 2).engine.start(), Start::Cold(Cold::New));
+}
+
+/// A cache that has room for half of the volume.
+fn small() -> Setup {
+    let geometry = Geometry { segments: 5, ..setup(1).geometry };
+    Setup { geometry, ..setup(1) }
+}
+
+#[test]
+fn a_budget_that_is_used_up_moves_nothing() {
+    let limits = Limits { budget_bytes_per_day: 300 << 10, ..setup(1).limits };
+    let mut driver = attach_with(&Setup { limits, ..small() }, &[], &[]);
+    for round in 0..40 {
+        for number in 0..VOLUME / u64::from(FRAME) {
+            driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+            // Everything that is cached is hit, so that all of it is worth a move.
+            for hit in (0..VOLUME / u64::from(FRAME)).filter(|hit| hit % 7 == round % 7) {
+                driver.read(frame_at(hit), 512).unwrap();
+            }
+        }
+    }
+    let counters = driver.engine.counters();
+    assert!(counters.moved > 0 && counters.hits > 1000, "{counters:?}");
+    assert!(counters.medium_bytes <= (300 + 64) << 10, "{counters:?}");
+}
+
+#[test]
+fn a_working_set_that_is_hit_all_the_time_is_not_rewritten_for_ever() {
+    let limits = Limits { budget_bytes_per_day: 1 << 40, ..setup(1).limits };
+    let mut driver = attach_with(&Setup { limits, ..small() }, &[], &[]);
+    for _ in 0..20 {
+        for number in 0..VOLUME / u64::from(FRAME) {
+            driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+            for hit in 0..VOLUME / u64::from(FRAME) {
+                if driver.engine.is_cached(frame_at(hit)) {
+                    driver.read(frame_at(hit), 512).unwrap();
+                }
+            }
+        }
+    }
+    let Counters { moved, filled, prefetched, reclaimed, .. } = driver.engine.counters();
+    assert!(reclaimed > 20 && moved > 0, "{:?}", driver.engine.counters());
+    assert!(moved <= 4 * (filled + prefetched), "{:?}", driver.engine.counters());
+}
+
+#[test]
+fn all_memory_is_at_most_40_bytes_a_frame_and_24_a_region() {
+    let geometry = Geometry::fit(1 << 40, 4 << 30, 2 << 20).unwrap();
+    let limits = Limits { io_buffers: 4, ..Limits::fit(&geometry) };
+    let setup = Setup { geometry, limits, ..setup(1) };
+    let mut buffers = testkit::SimulatedBuffers::default();
+    for (bytes, count) in cache::Cache::buffers(&geometry, &limits) {
+        buffers.add(bytes, count);
+    }
+    let engine = cache::Cache::attach(&setup, &[], &mut buffers).unwrap();
+    let frames = u64::from(limits.frames_max);
+    let regions = geometry.volume_bytes / geometry.region_bytes;
+    assert_eq!((frames, regions), (524_032, 1 << 18));
+    assert!(engine.index_bytes() <= 24 * frames, "{}", engine.index_bytes());
+    let lists = (2 << 20) / 8;
+    assert!(
+        engine.memory_bytes() <= 36 * frames + 24 * regions + lists,
+        "{}",
+        engine.memory_bytes()
+    );
+    println!("{} of index, {} in all", engine.index_bytes(), engine.memory_bytes());
+}
+
+#[test]
+fn nothing_is_cached_before_what_the_disk_held_is_durable() {
+    let mut driver = attach(&[], &[], 1);
+    let again = |driver: &mut testkit::SimulatedDriver<cache::Cache>| {
+        driver.request(Request::Prefetch { offset: frame_at(3), len: 1 }).unwrap();
+        driver.engine.is_cached(frame_at(3))
+    };
+    assert!(again(&mut driver));
+    let mut driver = super::attach_to(&setup(1), &[], &[], |devices| {
+        devices[0].faults.fails_writes = true;
+    });
+    assert!(driver.engine.is_running() && !again(&mut driver));
+    driver.backing.faults.fails_writes = false;
+    driver.input(Input::Tick { now_ns: SECOND_NS });
+    assert!(again(&mut driver));
+}
+
+#[test]
+fn zeros_are_stored_and_what_was_discarded_is_read_from_the_disk() {
+    let mut driver = attach(&[], &[], 1);
+    for number in [9, 10] {
+        driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+    }
+    let len = u64::from(FRAME);
+    driver.request(Request::WriteZeroes { offset: frame_at(9), len }).unwrap();
+    driver.request(Request::Discard { offset: frame_at(10), len }).unwrap();
+    assert!(!driver.engine.is_cached(frame_at(9)) && !driver.engine.is_cached(frame_at(10)));
+    assert_eq!(driver.read(frame_at(9), FRAME).unwrap(), [0; FRAME as usize]);
+    let junk = driver.read(frame_at(10), FRAME).unwrap();
+    assert!(junk == driver.backing.contents()[frame_at(10) as usize..][..FRAME as usize]);
+    assert!(junk.iter().any(|byte| *byte != 0));
 }
 
 #[test]

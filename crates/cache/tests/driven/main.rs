@@ -5,8 +5,9 @@
 
 mod behaviour;
 mod hostile;
+mod trust;
 
-use cache::{Cache, Geometry, Limits, Setup, Start, Witness};
+use cache::{Cache, Geometry, Limits, Setup, Witness};
 use model::engine::{Input, Request};
 use testkit::{Random, SimulatedBuffers, SimulatedDevice, SimulatedDriver};
 
@@ -40,6 +41,7 @@ fn setup(salt: u8) -> Setup {
         salt: [salt; 32],
         new_cache_id: [salt; 16],
         witnesses: vec![Witness { offset: 0, bytes: volume()[..512].to_vec() }],
+        may_format: true,
         limits: Limits { io_buffers: 4, ..Limits::fit(&geometry()) },
     }
 }
@@ -50,6 +52,16 @@ fn attach(medium: &[u8], journal: &[u8], salt: u8) -> SimulatedDriver<Cache> {
 }
 
 fn attach_with(setup: &Setup, medium: &[u8], journal: &[u8]) -> SimulatedDriver<Cache> {
+    attach_to(setup, medium, journal, |_| {})
+}
+
+/// Attaches to devices that `change` makes faulty first.
+fn attach_to(
+    setup: &Setup,
+    medium: &[u8],
+    journal: &[u8],
+    change: impl Fn(&mut [SimulatedDevice; 3]),
+) -> SimulatedDriver<Cache> {
     let mut buffers = SimulatedBuffers::default();
     for (bytes, count) in Cache::buffers(&setup.geometry, &setup.limits) {
         buffers.add(bytes, count);
@@ -61,9 +73,10 @@ fn attach_with(setup: &Setup, medium: &[u8], journal: &[u8]) -> SimulatedDriver<
     let mut padded = medium.to_vec();
     padded.resize(9 * (32 << 10), 0);
     devices[1].replace(padded);
-    if engine.start() == Start::Warm {
-        devices[2].replace(journal.to_vec());
-    }
+    let mut padded = journal.to_vec();
+    padded.resize(cache::journal_bytes(&geometry()) as usize, 0);
+    devices[2].replace(padded);
+    change(&mut devices);
     SimulatedDriver::new(engine, buffers, devices)
 }
 

@@ -18,6 +18,9 @@ const SEARCHED: u64 = 2000;
 /// Scenarios that are cut at every write and flush.
 const SCENARIOS: u64 = 1;
 
+/// Scenarios whose second start is cut.
+const SCENARIOS_AGAIN: u64 = 4;
+
 #[test]
 fn no_byte_is_wrong_whatever_the_medium_does() {
     let mut seen = Seen::default();
@@ -50,6 +53,18 @@ fn no_byte_is_wrong_after_a_cut_at_any_write() {
     }
     println!("{seen:?}");
     assert!(seen.cuts > 50 && seen.warm_frames > 100 && seen.hits > 100, "{seen:?}");
+}
+
+#[test]
+fn no_byte_is_wrong_after_a_cut_of_a_second_start() {
+    let mut seen = Seen::default();
+    for seed in 0..SCENARIOS_AGAIN {
+        for at in 1..=30 {
+            seen.add(scenario::cut_again(seed, at).unwrap());
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen.colds > 30 && seen.warm_frames > 100, "{seen:?}");
 }
 
 #[test]

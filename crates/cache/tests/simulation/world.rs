@@ -3,14 +3,15 @@
 //! Operations are done and reported in an order that the seed draws, so that reads, writes and
 //! flushes overlap as they do in life. Each sector that is written gets a version of its own; a
 //! read is right if each sector has a version that the volume had at some time between request and
-//! completion. After a crash the volume is what its disk holds, and nothing else.
+//! completion. After a crash the volume is what its disk holds, and that must have each write that
+//! was answered: after a power cut, each that a flush was answered behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cache::{Cache, Cold, Counters, Geometry, Limits, Rules, Setup, Witness};
 use model::engine::{
-    BufferId, BufferRange, Buffers, Device, Engine, Event, Input, IoResult, Operation, OperationId,
-    Output, Request, RequestId,
+    BufferId, BufferRange, Buffers, CacheOff, Device, Engine, ErrorNumber, Event, Input, IoResult,
+    Operation, OperationId, Output, Request, RequestId,
 };
 use testkit::{Random, SimulatedBuffers, SimulatedDevice};
 
@@ -45,6 +46,34 @@ struct Asked {
     allowed: Vec<Vec<u64>>,
     /// For a read: versions from this one on were written since. For a write: its version.
     version: u64,
+    /// For a write: its place in the order of all. It says which of two is older.
+    step: u64,
+    /// For a flush: the last write to each sector that was answered before it.
+    answered: Vec<u64>,
+}
+
+impl Asked {
+    fn new(request: Request, first: u64, sectors: u64) -> Self {
+        Self {
+            request,
+            buffer: None,
+            first,
+            sectors,
+            allowed: Vec::new(),
+            version: 0,
+            step: 0,
+            answered: Vec::new(),
+        }
+    }
+}
+
+/// Which errors a request may end with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Excuses {
+    /// Those of the backing device.
+    pub backing: bool,
+    /// The journal failed, and could not be made useless: writes fail.
+    pub journal: bool,
 }
 
 pub struct World {
@@ -59,6 +88,11 @@ pub struct World {
     asked: BTreeMap<u64, Asked>,
     /// The versions that each sector may have now.
     allowed: Vec<Vec<u64>>,
+    /// The versions that a power cut may leave, with the steps that wrote them.
+    history: Vec<Vec<(u64, u64)>>,
+    /// The step of the last write that was answered.
+    answered: Vec<u64>,
+    next_step: u64,
     next_version: u64,
     next_request: u64,
     attaches: u64,
@@ -72,7 +106,11 @@ pub struct World {
     pub done: u64,
     pub is_cut: bool,
     is_detached: Option<bool>,
-    pub has_backing_errors: bool,
+    pub excuses: Excuses,
+    /// The cache says that its medium is another one.
+    pub is_foreign: bool,
+    /// A frame that the engine found to be stale by itself, after its recovery.
+    stale: Option<u64>,
     pub total: Counters,
     pub warm_frames: u64,
     pub colds: Vec<Cold>,
@@ -95,6 +133,7 @@ fn limits() -> Limits {
         base_interval_ns: 2 * SECOND_NS,
         frames_max: 60,
         io_buffers: 6,
+        sampled_frames: 2,
         ..Limits::fit(&geometry())
     }
 }
@@ -140,6 +179,9 @@ impl World {
             running: Vec::new(),
             asked: BTreeMap::new(),
             allowed: vec![vec![0]; sectors],
+            history: vec![vec![(0, 0)]; sectors],
+            answered: vec![0; sectors],
+            next_step: 1,
             next_version: 1,
             next_request: 1,
             attaches: 0,
@@ -150,7 +192,9 @@ impl World {
             done: 0,
             is_cut: false,
             is_detached: None,
-            has_backing_errors: false,
+            excuses: Excuses::default(),
+            is_foreign: false,
+            stale: None,
             total: Counters::default(),
             warm_frames: 0,
             colds: Vec::new(),
@@ -160,6 +204,12 @@ impl World {
     pub fn attach(&mut self) {
         self.attaches += 1;
         let superblock = self.backing.contents()[..(WITNESS_SECTORS * SECTOR) as usize].to_vec();
+        let is_foreign = std::mem::take(&mut self.is_foreign);
+        if is_foreign {
+            // The person says: use this one, with a new journal.
+            let bytes = self.journal.contents().len();
+            self.journal.replace(vec![0; bytes]);
+        }
         let mut salt = [0; 32];
         let mut new_cache_id = [0; 16];
         self.random.fill(&mut salt);
@@ -171,6 +221,7 @@ impl World {
             salt,
             new_cache_id,
             witnesses: vec![Witness { offset: 0, bytes: superblock }],
+            may_format: self.attaches == 1 || is_foreign || self.random.below(8) > 0,
             limits: limits(),
         };
         self.buffers.reset();
@@ -179,7 +230,6 @@ impl World {
             .expect("sizes that fit");
         if let Some(cold) = engine.start().cold() {
             self.colds.push(cold);
-            self.journal.replace(vec![0; journal.len()]);
         }
         self.is_detached = None;
         self.engine = Some(engine);
@@ -203,6 +253,10 @@ impl World {
                 Output::Complete { id, result } => ended.push((id, result)),
                 Output::Event(Event::Detached { is_proved }) => self.is_detached = Some(is_proved),
                 Output::Event(Event::Recovered { frames, .. }) => self.warm_frames += frames,
+                Output::Event(Event::CacheOff { why: CacheOff::AnotherMedium }) => {
+                    self.is_foreign = true;
+                }
+                Output::Event(Event::VolumeChanged { offset }) => self.stale = Some(offset),
                 Output::Event(_) => {}
             }
         }
@@ -213,7 +267,8 @@ impl World {
         for (id, result) in self.input(input) {
             self.ended(id, result)?;
         }
-        Ok(())
+        let stale = self.stale.take();
+        stale.map_or(Ok(()), |offset| Err(format!("the frame at {offset} is stale")))
     }
 
     pub fn ask_read(&mut self, first: u64, sectors: u64) -> Result<(), String> {
@@ -224,12 +279,16 @@ impl World {
         let allowed = self.allowed[first as usize..(first + sectors) as usize].to_vec();
         let request = Request::Read { offset: first * SECTOR, data };
         let version = self.next_version;
-        self.ask(Asked { request, buffer: Some(buffer), first, sectors, allowed, version })
+        let asked = Asked::new(request, first, sectors);
+        self.ask(Asked { buffer: Some(buffer), allowed, version, ..asked })
     }
 
     fn is_written(&self, first: u64, sectors: u64) -> bool {
         self.asked.values().any(|asked| {
-            let writes = matches!(asked.request, Request::Write { .. } | Request::Discard { .. });
+            let writes = matches!(
+                asked.request,
+                Request::Write { .. } | Request::Discard { .. } | Request::WriteZeroes { .. }
+            );
             writes && asked.first < first + sectors && first < asked.first + asked.sectors
         })
     }
@@ -241,25 +300,42 @@ impl World {
         let Some(buffer) = self.buffers.take((REQUEST_SECTORS_MAX * SECTOR) as u32) else {
             return Ok(());
         };
-        let version = self.next_version;
-        self.next_version += 1;
+        let (step, version) = self.next_write();
         let data = BufferRange::first(buffer, (sectors * SECTOR) as u32);
         for sector in first..first + sectors {
             let at = ((sector - first) * SECTOR) as usize;
             self.buffers.bytes_mut(data)[at..at + SECTOR as usize]
                 .copy_from_slice(&content(sector, version));
             self.allowed[sector as usize].push(version);
+            self.history[sector as usize].push((step, version));
         }
         let request = Request::Write { offset: first * SECTOR, data };
-        let allowed = Vec::new();
-        self.ask(Asked { request, buffer: Some(buffer), first, sectors, allowed, version })
+        let asked = Asked::new(request, first, sectors);
+        self.ask(Asked { buffer: Some(buffer), version, step, ..asked })
     }
 
-    fn ask_discard(&mut self, first: u64, sectors: u64) -> Result<(), String> {
+    fn next_write(&mut self) -> (u64, u64) {
+        self.next_step += 1;
+        self.next_version += 1;
+        (self.next_step - 1, self.next_version - 1)
+    }
+
+    /// Asks for zeros, or gives up the content: then each sector may have what it had, zeros or a
+    /// version of junk.
+    fn ask_empty(&mut self, first: u64, sectors: u64, is_discard: bool) -> Result<(), String> {
         if self.is_written(first, sectors) {
             return Ok(());
         }
+        let (step, junk) = self.next_write();
         for sector in first..first + sectors {
+            let history = &mut self.history[sector as usize];
+            if is_discard {
+                let older: BTreeSet<u64> = history.iter().map(|(_, version)| *version).collect();
+                history.extend(older.into_iter().map(|version| (step, version)));
+                history.push((step, junk));
+                self.allowed[sector as usize].push(junk);
+            }
+            history.push((step, 0));
             self.allowed[sector as usize].push(0);
             for asked in self.asked.values_mut().filter(|asked| !asked.allowed.is_empty()) {
                 if (asked.first..asked.first + asked.sectors).contains(&sector) {
@@ -267,14 +343,19 @@ impl World {
                 }
             }
         }
-        let request = Request::Discard { offset: first * SECTOR, len: sectors * SECTOR };
-        let allowed = Vec::new();
-        self.ask(Asked { request, buffer: None, first, sectors, allowed, version: 0 })
+        let (offset, len) = (first * SECTOR, sectors * SECTOR);
+        let request = if is_discard {
+            Request::Discard { offset, len }
+        } else {
+            Request::WriteZeroes { offset, len }
+        };
+        let version = if is_discard { junk } else { 0 };
+        self.ask(Asked { version, step, ..Asked::new(request, first, sectors) })
     }
 
     fn ask_other(&mut self, request: Request) -> Result<(), String> {
-        let allowed = Vec::new();
-        self.ask(Asked { request, buffer: None, first: 0, sectors: 0, allowed, version: 0 })
+        let answered = if request == Request::Flush { self.answered.clone() } else { Vec::new() };
+        self.ask(Asked { answered, ..Asked::new(request, 0, 0) })
     }
 
     fn ask(&mut self, asked: Asked) -> Result<(), String> {
@@ -291,12 +372,8 @@ impl World {
         if let Some(buffer) = asked.buffer {
             self.buffers.give_back(buffer);
         }
-        if result.is_err() {
-            return if self.has_backing_errors {
-                Ok(())
-            } else {
-                Err(format!("{:?} failed: {result:?}", asked.request))
-            };
+        if let Err(number) = result {
+            return self.excuse(&asked, number);
         }
         let sectors = asked.first..asked.first + asked.sectors;
         match asked.request {
@@ -316,19 +393,39 @@ impl World {
                     }
                 }
             }
-            Request::Write { .. } | Request::Discard { .. } => {
+            Request::Write { .. } | Request::Discard { .. } | Request::WriteZeroes { .. } => {
                 for sector in sectors {
-                    self.allowed[sector as usize] = vec![asked.version];
+                    self.answered[sector as usize] = asked.step;
+                    if !matches!(asked.request, Request::Discard { .. }) {
+                        self.allowed[sector as usize] = vec![asked.version];
+                    }
                 }
             }
-            Request::Flush | Request::Prefetch { .. } => {}
+            Request::Flush => {
+                for (history, answered) in self.history.iter_mut().zip(&asked.answered) {
+                    history.retain(|(step, _)| step >= answered);
+                }
+            }
+            Request::Prefetch { .. } => {}
         }
         Ok(())
+    }
+
+    /// Whether a request may fail so.
+    fn excuse(&self, asked: &Asked, number: ErrorNumber) -> Result<(), String> {
+        let writes = asked.step > 0;
+        let is_of_backing = self.excuses.backing && [5, 28].contains(&number.0);
+        let is_of_journal = self.excuses.journal && writes && number == ErrorNumber::EIO;
+        if is_of_backing || is_of_journal {
+            return Ok(());
+        }
+        Err(format!("{:?} failed: {number}", asked.request))
     }
 
     /// Does a running operation.
     fn perform(&mut self, at: usize) {
         let Running { device, operation, .. } = self.running[at];
+        let junk = self.junk_of(operation);
         let medium = match device {
             Device::Backing => &mut self.backing,
             Device::Cache => &mut self.medium,
@@ -341,14 +438,35 @@ impl World {
             Operation::Write { offset, data } => {
                 medium.write(offset, self.buffers.device_bytes(data))
             }
-            Operation::Discard { offset, len } => medium.write(offset, &vec![0; len as usize]),
+            Operation::Discard { .. } => {
+                junk.iter().try_for_each(|(sector, bytes)| medium.write(sector * SECTOR, bytes))
+            }
+            Operation::WriteZeroes { offset, len } => medium.write(offset, &vec![0; len as usize]),
             Operation::Flush => medium.flush(),
+            Operation::Revoke => medium.revoke(),
         };
         if !matches!(operation, Operation::Read { .. }) {
             self.done += 1;
             self.is_cut |= self.cut_at == Some(self.done);
         }
         self.running[at].result = Some(result);
+    }
+
+    /// What a discard leaves: of each sector what it had, zeros, or junk.
+    fn junk_of(&mut self, operation: Operation) -> Vec<(u64, [u8; 512])> {
+        let Operation::Discard { offset, len } = operation else { return Vec::new() };
+        let request = Request::Discard { offset, len };
+        let asked = self.asked.values().find(|asked| asked.request == request);
+        let version = asked.map_or(0, |asked| asked.version);
+        let mut junk = Vec::new();
+        for sector in offset / SECTOR..(offset + len) / SECTOR {
+            match self.random.below(3) {
+                0 => {}
+                1 => junk.push((sector, content(sector, 0))),
+                _ => junk.push((sector, content(sector, version))),
+            }
+        }
+        junk
     }
 
     fn report(&mut self, at: usize, result: IoResult) -> Result<(), String> {
@@ -397,7 +515,8 @@ impl World {
         match self.random.below(100) {
             0..=59 => self.ask_read(first, sectors),
             60..=82 => self.ask_write(first, sectors),
-            83..=84 => self.ask_discard(first, sectors),
+            83 => self.ask_empty(first, sectors, false),
+            84 => self.ask_empty(first, sectors, true),
             85..=92 => self.ask_other(Request::Flush),
             _ => {
                 self.ask_other(Request::Prefetch { offset: first * SECTOR, len: sectors * SECTOR })
@@ -466,7 +585,8 @@ impl World {
     }
 
     /// The engine dies; with `is_power_cut` everything does. Operations under way were done or not.
-    pub fn crash(&mut self, is_power_cut: bool) {
+    /// What was answered must still be there.
+    pub fn crash(&mut self, is_power_cut: bool) -> Result<(), String> {
         for at in 0..self.running.len() {
             if self.running[at].result.is_none() && self.random.below(2) == 0 {
                 self.perform(at);
@@ -481,7 +601,38 @@ impl World {
                 device.cut(seed + number as u64);
             }
         }
-        self.believe_disk();
+        self.check_kept(is_power_cut)
+    }
+
+    /// Whether the disk has all that was answered; from now on it is what it holds.
+    fn check_kept(&mut self, is_power_cut: bool) -> Result<(), String> {
+        let contents = self.backing.contents();
+        for (sector, held) in contents.chunks_exact(SECTOR as usize).enumerate() {
+            let found = version(sector as u64, held).expect("the disk holds whole sectors");
+            let answered = if is_power_cut { 0 } else { self.answered[sector] };
+            let history = &mut self.history[sector];
+            let is_kept = history.iter().any(|(step, kept)| *kept == found && *step >= answered);
+            if !is_kept {
+                return Err(format!("sector {sector} lost a write: {found} of {history:?}"));
+            }
+            if is_power_cut {
+                history.clear();
+            }
+            // After a kill the disk may still lose what was not flushed.
+            history.push((self.next_step, found));
+            self.answered[sector] = self.next_step;
+            self.allowed[sector] = vec![found];
+        }
+        self.next_step += 1;
+        Ok(())
+    }
+
+    /// Puts another medium at the place of this one, which it gives. What is under way fails.
+    pub fn swap_medium(&mut self, other: SimulatedDevice) -> SimulatedDevice {
+        for running in self.running.iter_mut().filter(|running| running.device == Device::Cache) {
+            running.result.get_or_insert(Err(ErrorNumber(19)));
+        }
+        std::mem::replace(&mut self.medium, other)
     }
 
     fn forget(&mut self) {
@@ -510,14 +661,25 @@ impl World {
         for (sector, held) in contents.chunks_exact(SECTOR as usize).enumerate() {
             let found = version(sector as u64, held).expect("the disk holds whole sectors");
             self.allowed[sector] = vec![found];
+            self.history[sector] = vec![(self.next_step, found)];
+            self.answered[sector] = self.next_step;
         }
+        self.next_step += 1;
     }
 
     /// Detaches; whether the cache is proved fresh.
     pub fn detach(&mut self) -> Result<bool, String> {
-        self.drain()?;
+        if self.random.below(2) == 0 {
+            self.drain()?;
+        }
         self.send(Input::Detach)?;
         self.drain()?;
+        for _ in 0..40 {
+            if self.is_slow && self.is_detached.is_none() {
+                self.tick(3 * SECOND_NS)?;
+                self.drain()?;
+            }
+        }
         if self.is_cut {
             return Ok(false);
         }
@@ -553,6 +715,6 @@ impl World {
 fn data_of(operation: Operation) -> Option<BufferRange> {
     match operation {
         Operation::Read { data, .. } | Operation::Write { data, .. } => Some(data),
-        Operation::Flush | Operation::Discard { .. } => None,
+        _ => None,
     }
 }

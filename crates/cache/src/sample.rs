@@ -1,0 +1,116 @@
+//! The end of a recovery: some of the frames that were found are compared with the disk.
+//!
+//! A write to the volume elsewhere that spares its superblocks cannot be seen by them. If it was
+//! large, a few frames show it: a frame that the journal lists as fresh and that differs from the
+//! disk makes all cold. A small write is not found; `docs/cache-format.md` says so.
+
+use model::engine::{BufferId, BufferRange, Device, Event, IoResult, Operation};
+use model::random::mix;
+
+use crate::attach::{Cache, Io, Pending, Phase, first, report};
+use crate::format::GRANULE_BYTES;
+use crate::read::blocks;
+
+/// A frame that is compared.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    key: u32,
+    slot: u32,
+    /// What the disk holds.
+    disk: BufferId,
+    /// What the medium holds.
+    sealed: BufferId,
+}
+
+/// The comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Samples {
+    left: u32,
+    current: Option<Sample>,
+    /// Where a frame differs from the disk.
+    pub(crate) differs: Option<u64>,
+}
+
+impl Samples {
+    pub(crate) const fn new(count: u32) -> Self {
+        Self { left: count, current: None, differs: None }
+    }
+}
+
+impl Cache {
+    /// Compares the next frame; true when all were compared.
+    pub(crate) fn drive_samples(&mut self, io: &mut Io<'_>) -> bool {
+        if self.samples.current.is_some() {
+            return false;
+        }
+        let is_known = self.later_attach.is_some() || self.samples.differs.is_some();
+        let found = self.frames.any_from(mix(self.next_sequence + u64::from(self.samples.left)));
+        let Some((slot, key)) = found.filter(|_| self.samples.left > 0 && !is_known) else {
+            return true;
+        };
+        if self.io_buffers.len() < 2 {
+            // They come back with what is under way.
+            return false;
+        }
+        let (Some(disk), Some(sealed)) = (self.io_buffers.pop(), self.io_buffers.pop()) else {
+            return false;
+        };
+        self.samples.left -= 1;
+        self.samples.current = Some(Sample { key, slot, disk, sealed });
+        let offset = u64::from(key) * u64::from(self.geometry.frame_bytes);
+        let data = first(disk, self.geometry.frame_len(key));
+        self.operate(Device::Backing, Operation::Read { offset, data }, Pending::SampleDisk, io);
+        false
+    }
+
+    pub(crate) fn sample_disk_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        let Some(sample) = self.samples.current else { return };
+        let is_open = matches!(self.phase, Phase::Recovering(_)) && self.is_on();
+        if result.is_err() || !is_open || self.frames.find(sample.key) != Some(sample.slot) {
+            return self.end_sample();
+        }
+        let place = self.frames.place(sample.slot);
+        let within = u32::from(place.granule) * GRANULE_BYTES;
+        let (from, len) = blocks(within, u32::from(place.stored));
+        let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
+        let data = first(sample.sealed, len);
+        let operation = Operation::Read { offset, data };
+        self.operate(Device::Cache, operation, Pending::SampleMedium, io);
+    }
+
+    pub(crate) fn sample_medium_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        let Some(sample) = self.samples.current else { return };
+        let Sample { key, slot, disk, sealed } = sample;
+        self.end_sample();
+        if result.is_err() {
+            return self.medium_failed(io);
+        }
+        // A write drops its frames before it is sent: what is still cached was not written.
+        if self.frames.find(key) != Some(slot) {
+            return;
+        }
+        let place = self.frames.place(slot);
+        let within = u32::from(place.granule) * GRANULE_BYTES;
+        let (from, _) = blocks(within, u32::from(place.stored));
+        let stored = u32::from(place.stored);
+        let range = BufferRange { buffer: sealed, start: within - from, len: stored };
+        self.packed[..stored as usize].copy_from_slice(io.buffers.bytes(range));
+        if !self.open_packed(slot, key, stored as usize) {
+            self.counters.medium_wrong += 1;
+            self.frames.drop_key(key);
+            return self.medium_failed(io);
+        }
+        let len = self.geometry.frame_len(key);
+        if io.buffers.bytes(first(disk, len)) != &self.plain[..len as usize] {
+            let offset = u64::from(key) * u64::from(self.geometry.frame_bytes);
+            self.samples.differs = Some(offset);
+            report(Event::VolumeChanged { offset }, io);
+        }
+    }
+
+    fn end_sample(&mut self) {
+        if let Some(Sample { disk, sealed, .. }) = self.samples.current.take() {
+            self.io_buffers.extend([disk, sealed]);
+        }
+    }
+}

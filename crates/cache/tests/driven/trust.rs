@@ -1,0 +1,176 @@
+//! What the cache trusts: a journal that failed or is older than it was, a medium that is not its
+//! own, and content of the volume that is of another kind.
+
+use cache::{Cold, Setup, Start, Witness};
+use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
+use testkit::Random;
+
+use super::{FRAME, attach, attach_to, attach_with, read_all, setup, used, volume};
+
+fn stranger() -> Vec<u8> {
+    let mut bytes = vec![0; 9 * (32 << 10)];
+    Random(77).fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn a_journal_that_failed_makes_the_next_start_cold_and_writes_go_on() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.journal.faults.fails_writes = true;
+    driver.write(5 * u64::from(FRAME), &[9; 512]).unwrap();
+    driver.write(6 * u64::from(FRAME), &[9; 512]).unwrap();
+    assert!(driver.events.contains(&Event::CacheOff { why: CacheOff::Journal }));
+    assert!(driver.medium.contents() == medium, "it is on no path of a write");
+    assert_eq!(driver.read(5 * u64::from(FRAME), 512).unwrap(), [9; 512]);
+    let again = attach(&medium, &driver.journal.contents(), 3);
+    assert_eq!(again.engine.start(), Start::Cold(Cold::New));
+    driver.input(Input::Detach);
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: false }));
+}
+
+#[test]
+fn writes_that_could_never_be_proved_fail() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.journal.faults.fails_writes = true;
+    driver.journal.faults.fails_revokes = true;
+    assert_eq!(driver.write(5 * u64::from(FRAME), &[9; 512]), Err(ErrorNumber::EIO));
+    assert_eq!(driver.write(5 * u64::from(FRAME), &[9; 512]), Err(ErrorNumber::EIO));
+    read_all(&mut driver, 1);
+}
+
+#[test]
+fn another_kind_of_content_is_a_change_after_a_proved_detach_too() {
+    let (medium, journal) = used();
+    let with = |witnesses: Vec<Witness>| {
+        attach_with(&Setup { witnesses, ..setup(2) }, &medium, &journal).engine.start()
+    };
+    let first = setup(2).witnesses[0].clone();
+    let further = Witness { offset: 4096, bytes: volume()[4096..4608].to_vec() };
+    assert_eq!(with(vec![first.clone()]), Start::Warm);
+    assert_eq!(with(Vec::new()), Start::Cold(Cold::Changed(0)));
+    assert_eq!(with(vec![first.clone(), further]), Start::Cold(Cold::Changed(4096)));
+    let shorter = Witness { bytes: first.bytes[..256].to_vec(), ..first.clone() };
+    assert_eq!(with(vec![shorter]), Start::Cold(Cold::Changed(0)));
+    let moved = Witness { offset: 512, ..first };
+    assert_eq!(with(vec![moved]), Start::Cold(Cold::Changed(512)));
+}
+
+#[test]
+fn a_superblock_that_was_discarded_is_a_change() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.request(Request::Discard { offset: 0, len: 512 }).unwrap();
+    let journal = driver.journal.contents();
+    let mut now = setup(3);
+    now.witnesses[0].bytes = driver.backing.contents()[..512].to_vec();
+    let start = attach_with(&now, &medium, &journal).engine.start();
+    assert_eq!(start, Start::Cold(Cold::Changed(0)));
+}
+
+#[test]
+fn a_medium_that_is_not_its_own_is_never_written() {
+    let cold = Setup { may_format: false, ..setup(1) };
+    let driver = attach_with(&cold, &stranger(), &[]);
+    assert_eq!(driver.engine.start(), Start::Cold(Cold::New));
+    let off = Event::CacheOff { why: CacheOff::AnotherMedium };
+    assert_eq!(driver.events.last(), Some(&off));
+    assert!(driver.medium.contents() == stranger());
+    let (medium, journal) = used();
+    for is_warm in [true, false] {
+        let journal = if is_warm { journal.clone() } else { Vec::new() };
+        let mut driver = attach(&medium, &journal, 2);
+        driver.medium.replace(stranger());
+        driver.input(Input::CacheReturned);
+        assert_eq!(driver.events.last(), Some(&off), "compared although no error was seen");
+        for round in 0..3 {
+            read_all(&mut driver, round);
+        }
+        driver.write(0, &[1; 512]).unwrap();
+        driver.input(Input::Detach);
+        assert!(driver.medium.contents() == stranger());
+    }
+}
+
+#[test]
+fn a_cold_cache_takes_the_medium_of_the_one_that_it_replaces() {
+    let (medium, journal) = used();
+    let mut changed = Setup { may_format: false, ..setup(2) };
+    changed.witnesses[0].bytes[100] ^= 1;
+    let driver = attach_with(&changed, &medium, &journal);
+    assert_eq!(driver.engine.start(), Start::Cold(Cold::Changed(0)));
+    assert!(driver.engine.is_running());
+    let of_another = attach_with(&Setup { new_cache_id: [99; 16], ..setup(5) }, &[], &[]);
+    let other_medium = of_another.medium.contents();
+    let driver = attach_with(&changed, &other_medium, &journal);
+    assert!(!driver.engine.is_running());
+    assert!(driver.medium.contents() == other_medium);
+}
+
+#[test]
+fn a_medium_that_was_away_at_the_start_is_looked_for() {
+    let (medium, journal) = used();
+    let mut driver = attach_to(&setup(2), &medium, &journal, |devices| {
+        devices[1].faults.is_gone = true;
+    });
+    driver.medium.faults.is_gone = false;
+    driver.input(Input::Tick { now_ns: 59_000_000_000 });
+    assert!(!driver.engine.is_running());
+    driver.input(Input::Tick { now_ns: 60_000_000_000 });
+    assert!(driver.engine.is_running() && driver.engine.cached_frames() >= 24);
+}
+
+#[test]
+fn a_journal_that_was_rolled_back_is_found_by_what_the_medium_has() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.request(Request::Prefetch { offset: 40 * u64::from(FRAME), len: 1 }).unwrap();
+    driver.write(3 * u64::from(FRAME), &[9; 512]).unwrap();
+    driver.input(Input::Detach);
+    let disk = driver.backing.contents();
+    let mut driver = attach_to(&setup(3), &driver.medium.contents(), &journal, |devices| {
+        devices[0].replace(disk.clone());
+    });
+    assert_eq!(driver.engine.start(), Start::Warm);
+    assert!(driver.events.contains(&Event::JournalRolledBack));
+    assert_eq!(driver.engine.cached_frames(), 0);
+    assert_eq!(driver.read(3 * u64::from(FRAME), 512).unwrap(), [9; 512]);
+    driver.request(Request::Prefetch { offset: 0, len: 1 }).unwrap();
+    driver.input(Input::Detach);
+    let again = attach(&driver.medium.contents(), &driver.journal.contents(), 4);
+    assert_eq!(again.engine.cached_frames(), 1);
+}
+
+#[test]
+fn a_detach_during_the_recovery_waits_and_proves_nothing() {
+    let (medium, journal) = used();
+    let mut driver = attach_to(&setup(2), &medium, &journal, |devices| {
+        devices[1].faults.is_gone = true;
+    });
+    driver.write(0, &[1; 512]).unwrap();
+    driver.input(Input::Detach);
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: false }));
+}
+
+#[test]
+fn content_that_changed_behind_the_same_superblock_makes_all_cold() {
+    let (medium, journal) = used();
+    let mut disk = volume();
+    Random(3).fill(&mut disk[512..]);
+    let mut driver = attach_to(&setup(2), &medium, &journal, |devices| {
+        devices[0].replace(disk.clone());
+    });
+    assert_eq!(driver.engine.start(), Start::Warm);
+    let is_change = |event: &Event| matches!(event, Event::VolumeChanged { .. });
+    assert!(driver.events.iter().any(is_change), "{:?}", driver.events);
+    assert_eq!((driver.engine.cached_frames(), driver.engine.is_running()), (0, true));
+    assert!(driver.read(8192, 4096).unwrap() == disk[8192..12288]);
+    driver.request(Request::Prefetch { offset: 8192, len: 1 }).unwrap();
+    driver.input(Input::Detach);
+    let again =
+        attach_to(&setup(3), &driver.medium.contents(), &driver.journal.contents(), |all| {
+            all[0].replace(disk.clone());
+        });
+    assert_eq!(again.engine.cached_frames(), 1);
+}
