@@ -13,6 +13,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{command, terrace};
 use sys::file::CacheAdvice;
@@ -38,14 +39,17 @@ fn bytes_of_accesses(file: &Path) -> u64 {
     bytes
 }
 
-/// A recorder in the background.
-struct Recorder(Child);
+/// A recorder in the background, the only one: it sees what all programs of the machine do, and
+/// what comes too fast is sampled.
+struct Recorder(Child, #[allow(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 impl Recorder {
     fn start(file: &Path, option: &str) -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = command(&format!("record {option} -o {}", file.display()));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let recorder = Self(command.spawn().unwrap());
+        let recorder = Self(command.spawn().unwrap(), alone);
         // Programs are loaded before the file is made.
         while std::fs::metadata(file).map_or(0, |about| about.len()) == 0 {
             std::thread::sleep(Duration::from_millis(20));

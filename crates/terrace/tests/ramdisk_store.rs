@@ -471,7 +471,8 @@ fn a_kill_at_any_call_leaves_a_whole_generation() {
     save(&source, &store);
     let (shown, kept) = (source.display().to_string(), store.display().to_string());
     // The second save is counted: it has a generation to remove and a file to write.
-    fs::write(source.join("below/second"), "second").unwrap();
+    // More than a block of the data file, which a thread writes.
+    fs::write(source.join("below/large"), numbers(99).bytes(600 << 10)).unwrap();
     let line = format!("ramdisk save {shown} --persist {kept} --keep 1");
     let points = kill_points(&line);
     let mut states = vec![described(&source)];
@@ -479,6 +480,8 @@ fn a_kill_at_any_call_leaves_a_whole_generation() {
     for (at, point) in points.iter().enumerate() {
         // Each time something is to be saved, and a generation to be removed.
         fs::write(source.join(format!("below/more{at}")), numbers(at as u64).bytes(20)).unwrap();
+        let large = numbers(100 + at as u64).bytes(600 << 10);
+        fs::write(source.join("below/large"), large).unwrap();
         fs::remove_file(source.join(format!("below/more{}", at.wrapping_sub(2)))).ok();
         states.push(described(&source));
         kills += usize::from(is_killed_at(&line, point));

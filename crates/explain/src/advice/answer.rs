@@ -289,7 +289,10 @@ fn of_reads(seen: &Observation, observations: &[Observation], is_trace: bool) ->
     let shift = kept.iter().map(|reads| reads.shift).max().unwrap_or(0);
     if shift > 0 {
         let regions = count(1_u64 << shift.min(63));
-        notes.push(format!("of block requests one region in {regions} was kept"));
+        notes.push(format!(
+            "of block requests one region in {regions} was kept: the range does not cover what \
+             that may miss"
+        ));
     }
     let lost = kept.iter().fold(0_u64, |sum, reads| sum.saturating_add(reads.lost));
     if lost > 0 {

@@ -353,7 +353,9 @@ fn unproven_reason(observations: &[Observation], reads: &Reads) -> Option<String
         let damage = observations.iter().find_map(|one| one.reads.as_ref()?.damage.as_ref());
         return Some(match damage {
             Some(why) => answer::unreadable(why),
-            None if trace::is_trace(observations) => answer::few_reads(0, READS_MIN),
+            None if trace::is_trace(observations) || keeps_accesses(observations) => {
+                answer::few_reads(0, READS_MIN)
+            }
             None => answer::NO_ACCESSES.to_owned(),
         });
     }
@@ -361,6 +363,10 @@ fn unproven_reason(observations: &[Observation], reads: &Reads) -> Option<String
         return Some(answer::few_reads(reads.kept_count(), READS_MIN));
     }
     trace::without_times(observations)
+}
+
+fn keeps_accesses(observations: &[Observation]) -> bool {
+    observations.iter().any(|one| one.reads.is_some())
 }
 
 fn unproven(device: &CacheDevice, text: String) -> FlashAdvice {

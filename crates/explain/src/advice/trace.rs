@@ -28,6 +28,9 @@ const REGION_SHIFT: u32 = 8;
 /// The smallest share.
 const SHIFT_MAX: u8 = 30;
 
+/// With fewer regions chance would decide what is seen: then the first reads are judged.
+const REGIONS_MIN: usize = 64;
+
 /// Sizes that the policies are compared at if none is named: halves, from all blocks on downwards.
 const USUAL_STEPS: u32 = 7;
 
@@ -44,6 +47,8 @@ pub struct TraceReads {
     form: TraceForm,
     kept: BlockReads,
     kept_blocks: u64,
+    /// Whether a smaller share would leave too few regions.
+    is_thinnest: bool,
     reads: u64,
     read_bytes: u64,
     writes: u64,
@@ -61,6 +66,7 @@ impl TraceReads {
             form,
             kept: BlockReads::default(),
             kept_blocks: 0,
+            is_thinnest: false,
             reads: 0,
             read_bytes: 0,
             writes: 0,
@@ -90,25 +96,36 @@ impl TraceReads {
             self.busy.add(from_ns, to_ns);
         }
         let access = access(request, took_ns);
-        if is_followed(&access, self.kept.shift) {
+        if is_followed(&access, self.region_shift(), self.kept.shift) {
             self.keep(access);
         }
     }
 
     fn keep(&mut self, access: BlockAccess) {
-        // Beyond the smallest share there is nothing to thin: one region is read all the time.
+        // Beyond the smallest share there is nothing to thin: some regions are read all the time.
         if self.kept_blocks > 2 * BLOCKS_MAX {
             self.kept.lost += 1;
             return;
         }
         self.kept_blocks += blocks_of(&access);
         self.kept.reads.push(access);
-        while self.kept_blocks > BLOCKS_MAX && self.kept.shift < SHIFT_MAX {
-            self.kept.shift += 1;
-            let shift = self.kept.shift;
-            self.kept.reads.retain(|read| is_followed(read, shift));
-            self.kept_blocks = total(self.kept.reads.iter().map(blocks_of));
+        while self.kept_blocks > BLOCKS_MAX && !self.is_thinnest {
+            let (region_shift, shift) = (self.region_shift(), self.kept.shift + 1);
+            let is_in = |read: &&BlockAccess| is_followed(read, region_shift, shift);
+            let left = self.kept.reads.iter().filter(is_in);
+            let regions: HashSet<u64> = left.map(|read| region(read, region_shift)).collect();
+            self.is_thinnest = shift > SHIFT_MAX || regions.len() < REGIONS_MIN;
+            if !self.is_thinnest {
+                self.kept.shift = shift;
+                self.kept.reads.retain(|read| is_in(&read));
+                self.kept_blocks = total(self.kept.reads.iter().map(blocks_of));
+            }
         }
+    }
+
+    /// Objects have numbers without an order: each is kept or not by itself.
+    fn region_shift(&self) -> u32 {
+        if self.form == TraceForm::OracleGeneral { 0 } else { REGION_SHIFT }
     }
 
     /// Whether half of the reads or more say what the disk took.
@@ -136,11 +153,15 @@ fn blocks_of(access: &BlockAccess) -> u64 {
 }
 
 /// Whether a read is kept when one region in two to the power of `shift` is; shares are nested.
-fn is_followed(access: &BlockAccess, shift: u8) -> bool {
+fn is_followed(access: &BlockAccess, region_shift: u32, shift: u8) -> bool {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let region = (access.sector / flash::BLOCK_SECTORS) >> REGION_SHIFT;
-    let mixed = (region ^ u64::from(access.disk) << 40).wrapping_mul(ODD);
+    let mixed = region(access, region_shift).wrapping_mul(ODD);
     (mixed ^ mixed >> 29).wrapping_mul(ODD) >> 32 & ((1 << shift) - 1) == 0
+}
+
+/// The number of a region, among those of all disks.
+fn region(access: &BlockAccess, region_shift: u32) -> u64 {
+    (access.sector / flash::BLOCK_SECTORS) >> region_shift ^ u64::from(access.disk) << 40
 }
 
 /// When at least one read was under way, in at most [`BusyTime::STEPS_MAX`] steps of one length.
@@ -233,7 +254,8 @@ pub fn observe_trace(trace: TraceReads, disk: Option<&DiskTime>) -> Observation 
         (TraceTimes::Trace, timed_blocks(&kept, trace.end_ns, &trace.busy))
     } else if let Some(disk) = disk {
         times_from = Some(format!(
-            "each read counts with {:.2} ms, as boost qualify measured of {}, one after the other",
+            "each read counts with {:.2} ms, as boost qualify measured of {}, one after the other: \
+             reads in sequence take less, so the seconds are an upper end",
             disk.read_ns / 1e6,
             disk.name
         ));
@@ -356,7 +378,7 @@ pub(super) fn judge(
     let mut trace = TraceAdvice {
         form: first.form.name().to_owned(),
         times: facts.iter().map(|facts| facts.times).max().unwrap_or_default(),
-        times_from: first.times_from.clone(),
+        times_from: facts.iter().find_map(|facts| facts.times_from.clone()),
         span_ns: sum(|facts| facts.span_ns),
         reads: sum(|facts| facts.reads),
         read_bytes: sum(|facts| facts.read_bytes),

@@ -79,8 +79,9 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
 /// Makes a file durable, and what is needed to find it.
 ///
 /// FAT's fsync writes each changed sector of both its tables by itself: 0.2 s for 8 MiB on a stick.
-/// The sync of the file system, those of other programs included, writes them together; that of
-/// the file then says whether its own data failed.
+/// The sync of the file system, those of other programs included, writes them together. Its error
+/// may be of another file: then this one counts as failed too, as its place may be lost. The sync
+/// of the file then says whether its own data failed.
 pub(super) fn make_durable(target: &File) -> sys::Result<()> {
     if file::file_system(target).is_ok_and(|system| system.name == Some("vfat")) {
         file::sync_file_system(target)?;

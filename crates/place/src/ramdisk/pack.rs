@@ -97,9 +97,15 @@ impl PackData {
     fn create(directory: &Directory, number: u64) -> Result<Self> {
         let block = empty_block()?;
         let file = directory.create_new(&data_name(number), 0o600)?;
-        let of_writer = file.try_clone().map_err(|source| sys::Error::new("duplicate", source))?;
-        let writer = BlockWriter::start(of_writer)?;
-        Ok(Self { file, writer, start: 0, block, filled: 0 })
+        let of_writer = file.try_clone().map_err(|source| sys::Error::new("duplicate", source));
+        match of_writer.and_then(BlockWriter::start) {
+            Ok(writer) => Ok(Self { file, writer, start: 0, block, filled: 0 }),
+            Err(error) => {
+                // The next save removes it if this cannot.
+                let _ = directory.remove(&data_name(number));
+                Err(error)
+            }
+        }
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
@@ -133,7 +139,13 @@ impl PackData {
         self.filled = (bytes - self.start) as usize;
         // A direct read needs a whole unit.
         let head = &mut self.block[..ALIGNMENT as usize];
-        if !read_whole(&self.file, head, self.start)? {
+        let mut read = read_whole(&self.file, head, self.start);
+        if read.as_ref().is_err_and(|error| error.kind == sys::ErrorKind::Invalid) {
+            // It wants another alignment: what follows is cached.
+            file::set_direct(&self.file, false)?;
+            read = read_whole(&self.file, head, self.start);
+        }
+        if !read? {
             let short = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
             return Err(sys::Error::new("read", short));
         }

@@ -63,8 +63,6 @@ pub struct AccessRecorder {
     of_second: [u64; CLASSES],
     second_ns: u64,
     lost_by_second: [u64; CLASSES],
-    /// Of which classes events of the current second had no room, though bytes are left.
-    crowded: [bool; CLASSES],
     budget: ByteBudget,
     totals: AccessTotals,
     spans: Vec<Span>,
@@ -145,7 +143,6 @@ impl AccessRecorder {
             of_second: [0; CLASSES],
             second_ns: 0,
             lost_by_second: [0; CLASSES],
-            crowded: [false; CLASSES],
             budget: ByteBudget { limit: 0, used: 0, halvings: 0 },
             totals: AccessTotals::default(),
             spans: Vec::new(),
@@ -170,7 +167,8 @@ impl AccessRecorder {
             return Vec::new();
         }
         let (started_ns, room) = (self.started_ns, self.budget.events());
-        let Self { maps, pending, touched_by, of_second, lost_here, crowded, shifts, .. } = self;
+        let Self { maps, pending, touched_by, of_second, lost_here, shifts, .. } = self;
+        let mut halvings = 0;
         maps.records.drain(|record| {
             let Some(access) = parse(record, started_ns) else {
                 return;
@@ -180,9 +178,19 @@ impl AccessRecorder {
             if !access.is_followed(shifts[class]) {
                 return;
             }
+            while pending.len() as u64 >= room && room > 0 && halvings < MAX_SHIFT {
+                // Better fewer places than a gap in the time of all.
+                halvings += 1;
+                *shifts = shifts.map(|shift| (shift + 1).min(MAX_SHIFT));
+                *of_second = of_second.map(|events| events / 2);
+                touched_by.clear();
+                thin(pending, *shifts);
+            }
             if pending.len() as u64 >= room {
                 lost_here[class] += 1;
-                crowded[class] = room > 0;
+                return;
+            }
+            if !access.is_followed(shifts[class]) {
                 return;
             }
             match access {
@@ -195,6 +203,9 @@ impl AccessRecorder {
         });
         let at_ns = now_ns();
         self.pending.to_ns = at_ns.saturating_sub(started_ns);
+        if halvings > 0 {
+            self.use_shares("they come too fast");
+        }
         let age_ns = self.pending.to_ns.saturating_sub(self.pending.from_ns);
         let is_complete = all || self.pending.len() >= batch_events(room) || age_ns >= BATCH_NS;
         let batches = if is_complete { self.complete() } else { Vec::new() };
@@ -274,12 +285,11 @@ impl AccessRecorder {
             let per_s = (events * u128::from(SECOND_NS) / u128::from(elapsed_ns)) as u64;
             // Two is halved once, four twice.
             halvings[class] = per_s.div_ceil(EVENTS_PER_S_MAX).max(1).next_power_of_two().ilog2();
-            if missed > 0 || self.crowded[class] {
+            if missed > 0 {
                 halvings[class] = halvings[class].max(1);
             }
         }
         self.of_second = [0; CLASSES];
-        self.crowded = [false; CLASSES];
         self.second_ns = at_ns;
         self.lost_by_second = lost;
         if halvings != [0; CLASSES] {
@@ -292,14 +302,14 @@ impl AccessRecorder {
         for (shift, times) in self.shifts.iter_mut().zip(halvings) {
             *shift = shift.saturating_add(u8::try_from(times).unwrap_or(MAX_SHIFT)).min(MAX_SHIFT);
         }
-        self.put_masks();
-        let AccessShifts { requests, moves, touched } = self.shares();
         self.touched_by.clear();
-        self.pending.requests.retain(|request| request.is_followed(requests));
-        self.pending.pages.retain(|event| {
-            let is_touch = event.kind == PageEventKind::Touched;
-            event.followed(if is_touch { touched } else { moves }).next().is_some()
-        });
+        thin(&mut self.pending, self.shifts);
+        self.use_shares(why);
+    }
+
+    /// Gives the kernel the shares as they are now, and notes why they are so.
+    fn use_shares(&mut self, why: &str) {
+        self.put_masks();
         let at_ns = self.pending.to_ns;
         let text = format!("as {why}, accesses are sampled: {}", self.shares_in_words());
         self.spans.push(Span { kind: "accesses".to_owned(), text, start_ns: at_ns, end_ns: at_ns });
@@ -311,6 +321,15 @@ impl AccessRecorder {
             let _ = self.maps.masks.put(class, (1 << shift) - 1);
         }
     }
+}
+
+/// Leaves out what is not of the shares.
+fn thin(batch: &mut AccessBatch, [requests, moves, touched]: [u8; CLASSES]) {
+    batch.requests.retain(|request| request.is_followed(requests));
+    batch.pages.retain(|event| {
+        let is_touch = event.kind == PageEventKind::Touched;
+        event.followed(if is_touch { touched } else { moves }).next().is_some()
+    });
 }
 
 /// How many events make a batch complete where `room` fit: half of them, so that what comes until

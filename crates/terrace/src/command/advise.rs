@@ -38,7 +38,7 @@ const SHORTEST: Duration = Duration::from_secs(10);
 const ACCESS_BYTES: Bytes = Bytes(64 << 20);
 
 /// More reads of one recording are left out: each takes 32 bytes.
-const READS_MAX: usize = 8 << 20;
+const READS_MAX: usize = 2 << 20;
 
 /// What was seen, and the same without names if a page is to be shared.
 struct Seen {
@@ -102,15 +102,16 @@ fn read(args: &AdviseArgs, disk: Option<&DiskTime>, is_redacted: bool) -> Result
 
 impl Seen {
     fn add(&mut self, mut recording: Recording, reads: Option<BlockReads>, is_redacted: bool) {
-        let with_reads = |observed: Observation| match &reads {
-            Some(reads) => observed.with_reads(reads.clone()),
+        let with_reads = |observed: Observation, reads: Option<BlockReads>| match reads {
+            Some(reads) => observed.with_reads(reads),
             None => observed,
         };
-        self.all.push(with_reads(observe(&recording)));
+        let observed = observe(&recording);
         if is_redacted {
             redact(&mut recording);
-            self.redacted.push(with_reads(observe(&recording)));
+            self.redacted.push(with_reads(observe(&recording), reads.clone()));
         }
+        self.all.push(with_reads(observed, reads));
     }
 }
 

@@ -144,8 +144,10 @@ pub fn trace_reads(path: &Path) -> Result<TraceReads> {
         TraceForm::Blkparse => TraceForm::BlkparseCompleted,
         form => form,
     };
-    let timed = reads_of(path, open_as(path, BLOCK_BYTES, is_completed)?)?;
-    if timed.has_times() {
+    let trace = open_as(path, BLOCK_BYTES, is_completed)?;
+    let counts_completions = trace.form() == Some(TraceForm::BlkparseCompleted);
+    let timed = reads_of(path, trace)?;
+    if timed.has_times() || !counts_completions {
         return Ok(timed);
     }
     reads_of(path, open_trace(path, BLOCK_BYTES)?)

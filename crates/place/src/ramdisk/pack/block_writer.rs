@@ -1,11 +1,12 @@
 //! Writes blocks of a data file in a thread of its own, so that the one that reads and hashes goes
 //! on meanwhile.
 //!
-//! Blocks go past the page cache where the file system allows it: the copy into it is what limits a
-//! save otherwise. Where it does not, or caches such writes silently, they are written behind in
-//! windows, so that no heap of unwritten pages waits for the sync at the end.
+//! Blocks go past the page cache where the file system can: the copy into it is what limits a save
+//! otherwise. Elsewhere they are written behind in windows, so that no heap of unwritten pages
+//! waits for the sync at the end.
 
 use std::fs::File;
+use std::io;
 use std::mem;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -19,6 +20,8 @@ pub(super) const BLOCK_BYTES: usize = 512 << 10;
 pub(super) const ALIGNMENT: u64 = 4096;
 /// Blocks that wait or are written, at most.
 const MOST_UNDER_WAY: usize = 2;
+/// They take a direct write through the cache, and wait for each.
+const NOT_DIRECT: [&str; 3] = ["vfat", "exfat", "btrfs"];
 /// So much is handed to the device at a time if it was cached.
 const WINDOW_BYTES: u64 = 8 << 20;
 
@@ -116,13 +119,15 @@ pub(super) fn empty_block() -> Result<AlignedBuffer> {
 }
 
 fn ended_early() -> Error {
-    Error::new("write", std::io::Error::other("the thread that writes ended early"))
+    Error::new("write", io::Error::other("the thread that writes ended early"))
 }
 
 /// A file that is written from its beginning to its end.
 #[derive(Debug)]
 struct WindowedFile {
     file: File,
+    /// Whether the file system has direct writes that are.
+    may_be_direct: bool,
     is_direct: bool,
     /// Where the window begins whose writing was not started.
     window: u64,
@@ -130,15 +135,20 @@ struct WindowedFile {
 
 impl WindowedFile {
     fn new(file: File) -> Self {
-        Self { file, is_direct: false, window: 0 }
+        let system = file::file_system(&file).ok().and_then(|system| system.name);
+        let may_be_direct = system.is_none_or(|name| !NOT_DIRECT.contains(&name));
+        Self { file, may_be_direct, is_direct: false, window: 0 }
     }
 
     fn write(&mut self, content: &[u8], offset: u64) -> Result<()> {
         let is_aligned = |bytes: u64| bytes.is_multiple_of(ALIGNMENT);
-        self.set_direct(is_aligned(offset) && is_aligned(content.len() as u64))?;
+        let is_whole = is_aligned(offset) && is_aligned(content.len() as u64);
+        self.set_direct(self.may_be_direct && is_whole)?;
         let mut done = 0;
         while done < content.len() {
             match file::write_at(&self.file, &content[done..], offset + done as u64) {
+                // A server of FUSE may answer so.
+                Ok(0) => return Err(Error::new("write", io::ErrorKind::WriteZero.into())),
                 Ok(written) => done += written,
                 // It wants another alignment, or what is left of the block is none.
                 Err(error) if self.is_direct && error.kind == ErrorKind::Invalid => {
@@ -169,9 +179,13 @@ impl WindowedFile {
             // The window before is written by now, or waited for: at most two are under way.
             let before = self.window.saturating_sub(WINDOW_BYTES);
             file::sync_range_start(&self.file, self.window, end - self.window)?;
-            file::sync_range_wait(&self.file, before, self.window - before)?;
-            // Only a courtesy: the pages are clean.
-            let _ = file::advise(&self.file, before, self.window - before, CacheAdvice::DontNeed);
+            // Of no bytes both would be of the whole file.
+            if before < self.window {
+                let bytes = self.window - before;
+                file::sync_range_wait(&self.file, before, bytes)?;
+                // Only a courtesy: the pages are clean.
+                let _ = file::advise(&self.file, before, bytes, CacheAdvice::DontNeed);
+            }
             self.window = end;
         }
         Ok(())

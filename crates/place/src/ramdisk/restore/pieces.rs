@@ -75,8 +75,8 @@ impl<'s> PieceReader<'s> {
         let file = self.data.get(&piece.data)?;
         if ahead == MOST_WINDOW_BYTES {
             // Only a courtesy: the disk reads on while this window is compared and written.
-            let next = piece.offset + wanted as u64;
-            let _ = file::advise(file, next, READ_AHEAD_BYTES, CacheAdvice::WillNeed);
+            let bytes = wanted as u64 + READ_AHEAD_BYTES;
+            let _ = file::advise(file, piece.offset, bytes, CacheAdvice::WillNeed);
         }
         let mut read = 0;
         while read < wanted {
