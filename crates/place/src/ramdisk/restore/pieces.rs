@@ -16,9 +16,6 @@ const MOST_OPEN: usize = 8;
 /// Bytes that are read at a time.
 const MOST_WINDOW_BYTES: usize = 1 << 20;
 
-/// Bytes behind a window that the disk reads meanwhile.
-const READ_AHEAD_BYTES: u64 = 2 << 20;
-
 /// Reads pieces.
 #[derive(Debug)]
 pub(super) struct PieceReader<'s> {
@@ -73,11 +70,6 @@ impl<'s> PieceReader<'s> {
         }
         self.open(piece.data)?;
         let file = self.data.get(&piece.data)?;
-        if ahead == MOST_WINDOW_BYTES {
-            // Only a courtesy: the disk reads on while this window is compared and written.
-            let bytes = wanted as u64 + READ_AHEAD_BYTES;
-            let _ = file::advise(file, piece.offset, bytes, CacheAdvice::WillNeed);
-        }
         let mut read = 0;
         while read < wanted {
             match file::read_at(file, &mut self.window[read..wanted], piece.offset + read as u64) {

@@ -15,7 +15,7 @@ use sys::directory::Directory;
 use sys::file_stat::FileStat;
 
 /// Entries that are handed on together.
-const BATCH_ENTRIES: usize = 1024;
+const BATCH_ENTRIES: usize = 512;
 /// Batches that may wait: about 1 MiB. With 16 of them `keep` had 33 MiB for 100,000 files.
 const MOST_BATCHES: usize = 4;
 
