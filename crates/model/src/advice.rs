@@ -170,9 +170,15 @@ pub struct TraceAdvice {
     pub times_from: Option<String>,
     /// From its first request to its last, by its own times.
     pub span_ns: u64,
-    /// Its reads.
+    /// Its reads that are judged.
     pub reads: u64,
-    /// Their bytes.
+    /// Those of them that say what the disk took.
+    #[serde(default)]
+    pub timed_reads: u64,
+    /// Reads after those that are judged.
+    #[serde(default)]
+    pub unseen_reads: u64,
+    /// The bytes of the judged reads, in whole blocks of 4 KiB.
     pub read_bytes: u64,
     /// Its writes, which are not simulated.
     pub writes: u64,

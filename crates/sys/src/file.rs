@@ -96,7 +96,7 @@ pub fn is_direct(file: &File) -> Result<bool> {
 pub fn allocate(file: &File, bytes: u64) -> Result<()> {
     const OPERATION: &str = "allocate space";
     signed(OPERATION, bytes)?;
-    if file_system(file).is_ok_and(|system| system.name == Some("vfat")) {
+    if file_system(file).is_ok_and(|system| system.is_fat()) {
         return Err(Error::new(OPERATION, io::ErrorKind::Unsupported.into()));
     }
     retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, bytes)).map_err(failed(OPERATION))

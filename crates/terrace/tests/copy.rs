@@ -353,7 +353,7 @@ fn after_a_kill_nothing_is_half_under_its_name_and_the_same_command_goes_on() {
     let mut resumed = 0;
     for round in 0..kills {
         let mut child = started(&words);
-        std::thread::sleep(whole * (round * 7 % kills) / kills);
+        std::thread::sleep(whole.mul_f64((f64::from(round) * 0.618_034).fract()));
         child.kill().unwrap();
         child.wait().unwrap();
         if at("copy").exists() {

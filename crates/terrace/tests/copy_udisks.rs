@@ -60,6 +60,10 @@ impl Udisks {
                 return Err(program.to_owned());
             }
         }
+        const DIRECTORIES: [&str; 2] = ["/media", "/etc/polkit-1/rules.d"];
+        if !DIRECTORIES.iter().all(|path| Path::new(path).is_dir()) {
+            return Err(DIRECTORIES.join(" and "));
+        }
         sys::mount::separate_mounts().map_err(|error| format!("mounts of its own: {error}"))?;
         let has_udev = Path::new("/run/udev/control").exists();
         COVERED.iter().for_each(|path| cover(path));

@@ -61,6 +61,9 @@ const adviceSpared = spared => (spared ? adviceTime(spared, spared.ns) : "\u2013
 const adviceInterval = spared =>
   spared ? adviceTime(spared, spared.low_ns, spared.high_ns) : "\u2013";
 
+/** Sizes of so few are drawn as dots. */
+const DOTS_MAX = 12;
+
 /**
  * The curve over the size, its interval as a band, the knee as a line.
  * @param {{at: number, spared: Spared}[]} points @param {number | null} knee
@@ -104,6 +107,17 @@ function adviceDrawing(points, knee, axis, width) {
     drawn("text", { x: frame.right, y: height - 6, "text-anchor": "end" }, `${axis} \u2192`),
     drawn("path", { class: "advice-band", d: `M${band.join("L")}Z` }),
     drawn("path", { class: "advice-line", d: `M${line(spared => spared.ns).join("L")}` }),
+    // Of few sizes, so that the line between them is taken for no more than it is.
+    ...(points.length <= DOTS_MAX
+      ? points.map(point =>
+          drawn("circle", {
+            class: "advice-dot",
+            cx: at(point.at),
+            cy: y.at(point.spared.ns),
+            r: 4,
+          }),
+        )
+      : []),
     ...(knee
       ? [
           drawn("path", {
@@ -136,7 +150,8 @@ function adviceFigure(points, knee, /** @type {string} */ axis) {
       "figcaption",
       {},
       `Line: what would have been spared of these ${figure(advice.span_ns, "ns")}. ` +
-        "Band: the range.",
+        "Band: the range." +
+        (points.length <= DOTS_MAX ? " Dots: the sizes that were judged." : ""),
     ),
     box,
   );
@@ -326,7 +341,7 @@ document.body.append(
     "main",
     {},
     adviceTop,
-    adviceCurve.length > 1
+    adviceCurve.length > 2
       ? adviceFigure(
           adviceCurve.map(gain => ({
             at: gain.more_bytes,

@@ -1,7 +1,7 @@
 //! The step that runs all tests, and asks those that failed once more, alone.
 //!
 //! 1. cargo builds every test program and names them.
-//! 2. Those of [`BESIDE`] need no quiet machine and run two at a time; what they print comes as
+//! 2. Those of [`PARALLEL`] need no quiet machine and run two at a time; what they print comes as
 //!    each ends. All others run alone and in order: many of them judge times. Documents last.
 //! 3. A program that fails amid the others and passes alone was disturbed: it is named, so that it
 //!    can be mended, and the step passes. One that fails twice has failed.
@@ -24,7 +24,7 @@ use crate::workspace::{self, Executable};
 /// The sources of test programs that judge no time (`copy_guest.rs` only whether one is half of
 /// another, where a quarter is usual), change nothing of the machine and do not mind if something
 /// else does.
-const BESIDE: &[&str] = &[
+const PARALLEL: &[&str] = &[
     "crates/cache/src/lib.rs",
     "crates/cache/tests/driven/main.rs",
     "crates/cache/tests/simulation/main.rs",
@@ -78,7 +78,10 @@ const BESIDE: &[&str] = &[
     "xtask/tests/copy_guest.rs",
 ];
 
-/// Programs of [`BESIDE`] that run at a time. Each has threads of its own for its tests.
+/// The one of [`PARALLEL`] that takes longest.
+const LONGEST: &str = "xtask/tests/copy_guest.rs";
+
+/// Programs of [`PARALLEL`] that run at a time. Each has threads of its own for its tests.
 const AT_A_TIME: usize = 2;
 
 /// More failing programs than these are no disturbance.
@@ -88,6 +91,7 @@ const DISTURBED_MAX: usize = 4;
 const SLOWEST: usize = 10;
 
 /// How a program ended.
+#[derive(Debug)]
 struct Run<'a> {
     program: &'a Executable,
     ended: Ended,
@@ -113,24 +117,28 @@ pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
     // Cargo names them as they are built, which is another order each time.
     programs.sort_by(|a, b| a.source.cmp(&b.source));
     let before = Present::now();
-    let (beside, alone): (Vec<_>, Vec<_>) =
-        programs.iter().partition(|program| BESIDE.contains(&program.source.as_str()));
-    let mut runs = run_beside(root, &beside);
+    let (parallel, alone): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| PARALLEL.contains(&program.source.as_str()));
+    let mut runs = run_parallel(root, &parallel);
     for program in alone {
         runs.push(timed(program, || streamed(root, program, &[])));
     }
     print_slowest(&mut runs);
     let failed: Vec<_> =
         runs.iter().filter(|run| !run.ended.passed).map(|run| run.program).collect();
-    once_more(root, &failed)?;
+    let again = once_more(root, &failed)?;
+    runs.extend(again);
     nothing_left(&runs, &Present::now().since(&before))?;
     cargo(root, &["test", "--workspace", "--doc", "--locked", "--quiet"], &[])
 }
 
 /// Runs the programs [`AT_A_TIME`]; prints what each said when it has ended.
-fn run_beside<'a>(root: &Path, programs: &[&'a Executable]) -> Vec<Run<'a>> {
-    // From the end, where the longest is: as the last it would run without another beside it.
-    let left = Mutex::new(programs.iter().rev());
+fn run_parallel<'a>(root: &Path, programs: &[&'a Executable]) -> Vec<Run<'a>> {
+    // The longest first: as the last it would run with one processor idle.
+    let (mut longest, others): (Vec<_>, Vec<_>) =
+        programs.iter().partition(|program| program.source == LONGEST);
+    longest.extend(others);
+    let left = Mutex::new(longest.into_iter());
     let ended = Mutex::new(Vec::new());
     let worker = || {
         loop {
@@ -225,21 +233,24 @@ fn print_slowest(runs: &mut [Run<'_>]) {
 }
 
 /// Runs those that failed once more, alone and one test after the other.
-fn once_more(root: &Path, failed: &[&Executable]) -> Result<(), Error> {
+fn once_more<'a>(root: &Path, failed: &[&'a Executable]) -> Result<Vec<Run<'a>>, Error> {
     let names: Vec<&str> = failed.iter().map(|program| program.source.as_str()).collect();
     if failed.len() > DISTURBED_MAX {
         return Err(Error::Failed(format!("{} programs: {}", failed.len(), names.join(", "))));
     }
+    let mut runs = Vec::new();
     for program in failed {
         println!("== tests: {} failed; once more, alone", program.source);
-        if !streamed(root, program, &["--test-threads=1"]).passed {
+        let run = timed(program, || streamed(root, program, &["--test-threads=1"]));
+        if !run.ended.passed {
             return Err(Error::Failed(format!("{} failed twice", program.source)));
         }
+        runs.push(run);
     }
     if !failed.is_empty() {
         println!("== tests: DISTURBED, passed alone: {}", names.join(", "));
     }
-    Ok(())
+    Ok(runs)
 }
 
 #[cfg(test)]
@@ -257,10 +268,10 @@ mod tests {
     }
 
     #[test]
-    fn sources_that_run_beside_others_exist_and_are_in_order() {
+    fn sources_that_run_parallel_others_exist_and_are_in_order() {
         let root = workspace::current_root().unwrap();
-        assert!(BESIDE.is_sorted());
-        for source in BESIDE {
+        assert!(PARALLEL.is_sorted());
+        for source in PARALLEL {
             assert!(root.join(source).is_file(), "{source}");
         }
     }
@@ -278,7 +289,7 @@ mod tests {
         assert!(captured(Path::new("."), &shell(), &mut text).passed);
         assert!(!captured(Path::new("."), &absent, &mut text).passed);
         assert!(String::from_utf8(text).unwrap().contains("cannot start"));
-        let runs = run_beside(Path::new("."), &[&absent, &absent, &absent]);
+        let runs = run_parallel(Path::new("."), &[&absent, &absent, &absent]);
         assert_eq!(runs.iter().filter(|run| !run.ended.passed).count(), 3);
     }
 

@@ -162,6 +162,15 @@ pub(super) fn few_reads(reads: u64, min: u64) -> String {
     format!("{} {noun} seen, at least {} are needed", count(reads), count(min))
 }
 
+/// As [`few_reads`], of a trace of which a share was kept.
+pub(super) fn few_kept(kept: u64, reads: u64, min: u64) -> String {
+    if kept == reads {
+        return few_reads(reads, min);
+    }
+    let [kept, reads, min] = [kept, reads, min].map(count);
+    format!("{kept} of {reads} block reads were kept, at least {min} are needed")
+}
+
 /// What the wall time hides: others ran while threads waited, or several waited at once.
 fn hidden(gain: &MemoryGain, spared: &SparedTime) -> String {
     let threads = gain.threads_ns.unwrap_or(0);

@@ -566,7 +566,7 @@ fn a_trace_of_little_or_of_other_things_says_so() {
     assert!(clash(&both).unwrap().contains("recordings and traces"));
     let named = observe_trace(traced(TraceForm::Msr, None), None);
     assert_eq!(named.subject, "the trace hm_0.csv (MSR CSV)");
-    assert_eq!(named.without_trace_name().subject, "a trace (MSR CSV)");
+    assert_eq!(named.nameless_trace().as_deref(), Some("a trace (MSR CSV)"));
 }
 
 #[test]

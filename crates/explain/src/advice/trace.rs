@@ -13,6 +13,7 @@ use super::blocks::{Observation, TimeBlock, piece_count, total};
 use super::flash::{self, BlockAccess, BlockReads, CacheDevice, Reads, Simulated, scaled};
 use super::{AdviceRequest, answer, memory};
 use model::advice::{MemoryAdvice, MemoryGain, PolicyShare, TraceAdvice, TraceSize, TraceTimes};
+use model::text::count;
 use policy::EvictionPolicy;
 use policy::admission::Always;
 use policy::simulate::Sweep;
@@ -47,8 +48,12 @@ pub struct TraceReads {
     form: TraceForm,
     kept: BlockReads,
     kept_blocks: u64,
-    /// Whether a smaller share would leave too few regions.
-    is_thinnest: bool,
+    /// Beyond so many blocks a smaller share is tried.
+    thin_at: u64,
+    /// Whether no more could be kept: the requests before are judged.
+    has_ended: bool,
+    /// Reads after that.
+    unseen_reads: u64,
     reads: u64,
     read_bytes: u64,
     writes: u64,
@@ -66,7 +71,9 @@ impl TraceReads {
             form,
             kept: BlockReads::default(),
             kept_blocks: 0,
-            is_thinnest: false,
+            thin_at: BLOCKS_MAX,
+            has_ended: false,
+            unseen_reads: 0,
             reads: 0,
             read_bytes: 0,
             writes: 0,
@@ -78,6 +85,10 @@ impl TraceReads {
 
     /// Adds a request, in blocks of 4 KiB; no earlier one may follow.
     pub fn add(&mut self, request: &TraceRequest) {
+        if self.has_ended {
+            self.unseen_reads += u64::from(!request.is_write);
+            return;
+        }
         let took_ns = request.latency_ns.unwrap_or(0);
         let (from_ns, to_ns) = match self.form {
             TraceForm::BlkparseCompleted => (request.at_ns.saturating_sub(took_ns), request.at_ns),
@@ -102,25 +113,33 @@ impl TraceReads {
     }
 
     fn keep(&mut self, access: BlockAccess) {
-        // Beyond the smallest share there is nothing to thin: some regions are read all the time.
-        if self.kept_blocks > 2 * BLOCKS_MAX {
-            self.kept.lost += 1;
-            return;
-        }
         self.kept_blocks += blocks_of(&access);
         self.kept.reads.push(access);
-        while self.kept_blocks > BLOCKS_MAX && !self.is_thinnest {
-            let (region_shift, shift) = (self.region_shift(), self.kept.shift + 1);
-            let is_in = |read: &&BlockAccess| is_followed(read, region_shift, shift);
-            let left = self.kept.reads.iter().filter(is_in);
-            let regions: HashSet<u64> = left.map(|read| region(read, region_shift)).collect();
-            self.is_thinnest = shift > SHIFT_MAX || regions.len() < REGIONS_MIN;
-            if !self.is_thinnest {
-                self.kept.shift = shift;
-                self.kept.reads.retain(|read| is_in(&read));
-                self.kept_blocks = total(self.kept.reads.iter().map(blocks_of));
+        while self.kept_blocks > self.thin_at && !self.has_ended {
+            if self.thin() {
+                self.thin_at = BLOCKS_MAX;
+            } else if self.thin_at == BLOCKS_MAX {
+                // Some regions are read all the time; others may follow.
+                self.thin_at = 2 * BLOCKS_MAX;
+            } else {
+                self.has_ended = true;
             }
         }
+    }
+
+    /// Halves the share; whether that leaves enough regions.
+    fn thin(&mut self) -> bool {
+        let (region_shift, shift) = (self.region_shift(), self.kept.shift + 1);
+        let is_in = |read: &&BlockAccess| is_followed(read, region_shift, shift);
+        let left = self.kept.reads.iter().filter(is_in);
+        let regions: HashSet<u64> = left.map(|read| region(read, region_shift)).collect();
+        if shift > SHIFT_MAX || regions.len() < REGIONS_MIN {
+            return false;
+        }
+        self.kept.shift = shift;
+        self.kept.reads.retain(|read| is_in(&read));
+        self.kept_blocks = total(self.kept.reads.iter().map(blocks_of));
+        true
     }
 
     /// Objects have numbers without an order: each is kept or not by itself.
@@ -239,6 +258,8 @@ pub(super) struct TraceFacts {
     /// Where times come from that are not the trace's.
     times_from: Option<String>,
     reads: u64,
+    timed_reads: u64,
+    unseen_reads: u64,
     read_bytes: u64,
     writes: u64,
     span_ns: u64,
@@ -272,6 +293,8 @@ pub fn observe_trace(trace: TraceReads, disk: Option<&DiskTime>) -> Observation 
             times,
             times_from,
             reads: trace.reads,
+            timed_reads: trace.timed_reads,
+            unseen_reads: trace.unseen_reads,
             read_bytes: trace.read_bytes,
             writes: trace.writes,
             span_ns: trace.end_ns,
@@ -285,13 +308,10 @@ pub fn observe_trace(trace: TraceReads, disk: Option<&DiskTime>) -> Observation 
 }
 
 impl Observation {
-    /// The same trace without its name.
+    /// What a trace is of, without its name; `None` of a recording.
     #[must_use]
-    pub fn without_trace_name(mut self) -> Self {
-        if let Some(facts) = &self.trace {
-            self.subject = format!("a trace ({})", facts.form.name());
-        }
-        self
+    pub fn nameless_trace(&self) -> Option<String> {
+        self.trace.as_ref().map(|facts| format!("a trace ({})", facts.form.name()))
     }
 }
 
@@ -381,6 +401,8 @@ pub(super) fn judge(
         times_from: facts.iter().find_map(|facts| facts.times_from.clone()),
         span_ns: sum(|facts| facts.span_ns),
         reads: sum(|facts| facts.reads),
+        timed_reads: sum(|facts| facts.timed_reads),
+        unseen_reads: sum(|facts| facts.unseen_reads),
         read_bytes: sum(|facts| facts.read_bytes),
         writes: sum(|facts| facts.writes),
         distinct_bytes: distinct_bytes(&reads),
@@ -388,7 +410,7 @@ pub(super) fn judge(
         sizes: Vec::new(),
     };
     if reads.kept_count() < flash::READS_MIN {
-        let text = answer::few_reads(reads.kept_count(), flash::READS_MIN);
+        let text = answer::few_kept(reads.kept_count(), trace.reads, flash::READS_MIN);
         return Some((MemoryAdvice { text, ..MemoryAdvice::default() }, trace));
     }
     let asked = request.more_bytes.iter().filter_map(|bytes| u64::try_from(*bytes).ok());
@@ -511,6 +533,14 @@ pub(super) fn notes(trace: &TraceAdvice) -> Vec<String> {
         );
     }
     notes.extend(trace.times_from.clone());
+    if trace.times == TraceTimes::Trace && trace.timed_reads < trace.reads {
+        let [timed, all] = [trace.timed_reads, trace.reads].map(count);
+        notes.push(format!("{timed} of {all} reads have times, the others count as nothing"));
+    }
+    if trace.unseen_reads > 0 {
+        let [seen, all] = [trace.reads, trace.reads + trace.unseen_reads].map(count);
+        notes.push(format!("judged by the first {seen} of {all} reads: more were not kept"));
+    }
     if trace.counts_objects {
         notes.push("each object counts as one block of 4 KiB, whatever its size".to_owned());
     }
@@ -547,6 +577,29 @@ mod tests {
         huge.add(0, u64::MAX);
         huge.add(5, u64::MAX);
         assert_eq!(huge.steps.iter().fold(0, |sum: u128, ns| sum + u128::from(*ns)), (1 << 64) - 1);
+    }
+
+    #[test]
+    fn a_trace_of_few_regions_is_judged_by_its_first_reads() {
+        let mut trace = TraceReads::new("a", TraceForm::Msr);
+        let of = |number: u64| TraceRequest {
+            at_ns: number * 1000,
+            // A region, and one block of it after the other.
+            first_key: number % 256,
+            blocks: 1,
+            is_write: false,
+            latency_ns: Some(500),
+        };
+        let all = 2 * BLOCKS_MAX + 1000;
+        (0..all).for_each(|number| trace.add(&of(number)));
+        assert_eq!((trace.kept.shift, trace.kept.lost), (0, 0));
+        assert_eq!(trace.reads + trace.unseen_reads, all);
+        assert_eq!(trace.kept.reads.len() as u64, trace.reads);
+        assert_eq!(trace.unseen_reads, 999);
+        // What follows has no part in the time either.
+        assert_eq!(trace.end_ns, (trace.reads - 1) * 1000 + 500);
+        let observed = observe_trace(trace, None);
+        assert!(observed.blocks.iter().all(|block| block.waited_ns > 0));
     }
 
     #[test]

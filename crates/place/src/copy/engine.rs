@@ -23,14 +23,12 @@ use model::copy_gauges::CopyEngine;
 use std::fs::File;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use sys::file::FileSystem;
 use sys::file_stat::FileStat;
 use sys::{ErrorKind, cachestat};
 
 pub(super) use ring::RingFiles;
 
-/// File systems that take a direct write and put it through the cache silently, or write zeroes
-/// for space that is reserved: by their sources FAT, older exFAT, and btrfs with checksums.
-const NOT_DIRECT: [&str; 3] = ["vfat", "exfat", "btrfs"];
 /// File systems on which space is reserved without writing it.
 const RESERVES: [&str; 4] = ["ext4", "ext2", "xfs", "f2fs"];
 /// A source that is in the cache from this share on is read through it. What is not there is left
@@ -59,7 +57,8 @@ impl Engines {
         let name = system.as_ref().and_then(|system| system.name).unwrap_or("unknown");
         let is_in_ram = system.as_ref().is_some_and(|system| system.in_ram);
         let may = |engine| request.engine.is_none_or(|only| only == engine);
-        let is_direct = !NOT_DIRECT.contains(&name) && !is_in_ram;
+        let has_direct = system.as_ref().is_none_or(FileSystem::has_direct_writes);
+        let is_direct = has_direct && !is_in_ram;
         let mut refusals = Vec::new();
         let wants_direct =
             matches!(request.engine, Some(CopyEngine::Uring | CopyEngine::TwoThread));

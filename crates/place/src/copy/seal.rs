@@ -83,7 +83,7 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
 /// may be of another file: then this one counts as failed too, as its place may be lost. The sync
 /// of the file then says whether its own data failed.
 pub(super) fn make_durable(target: &File) -> sys::Result<()> {
-    if file::file_system(target).is_ok_and(|system| system.name == Some("vfat")) {
+    if file::file_system(target).is_ok_and(|system| system.is_fat()) {
         file::sync_file_system(target)?;
     }
     file::sync_data(target)

@@ -211,7 +211,7 @@ fn copy_data(
         write_data(&target, data, job)?;
         if is_background {
             // Alone, so that no batch of them is in flight at a time.
-            seal::make_durable(&target)?;
+            file::sync_data(&target)?;
         }
         if !stays && !shared.engines.reads_uncached() {
             // A hint; what stays is seen in the receipt.

@@ -436,17 +436,6 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_complete_before_its_room_ends() {
-        let mut budget = ByteBudget { limit: 256 << 10, used: 0, halvings: 0 };
-        while budget.events() > 0 {
-            let events = batch_events(budget.events()) as u64;
-            assert!(2 * events <= budget.events(), "{events} {budget:?}");
-            budget.use_bytes(events * 4);
-        }
-        assert_eq!(batch_events(1 << 20), BATCH_EVENTS);
-    }
-
-    #[test]
     fn steps_of_one_read_do_not_overlap() {
         let touch = |index, pages, inode| PageEvent {
             at_ns: 0,

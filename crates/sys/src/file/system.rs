@@ -31,6 +31,21 @@ pub struct FileSystem {
     pub network: bool,
 }
 
+impl FileSystem {
+    /// Whether it is FAT, which writes zeroes for space that is reserved.
+    #[must_use]
+    pub fn is_fat(&self) -> bool {
+        self.name == Some("vfat")
+    }
+
+    /// Whether a direct write goes past the cache. By their sources FAT, older exFAT, and btrfs
+    /// with checksums put it through silently; an unknown type is taken to have them.
+    #[must_use]
+    pub fn has_direct_writes(&self) -> bool {
+        !matches!(self.name, Some("vfat" | "exfat" | "btrfs"))
+    }
+}
+
 /// `FS_CASEFOLD_FL` of linux/fs.h.
 const CASEFOLD: u32 = 0x4000_0000;
 

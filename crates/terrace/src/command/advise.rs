@@ -17,6 +17,7 @@ use explain::advice::{
     clash, observe, observe_trace,
 };
 use model::Bytes;
+use model::advice::Advice;
 use model::probe::SERVED_BY_DEVICE;
 use model::recording::Recording;
 use record::capture::{self, RecordOptions};
@@ -70,7 +71,7 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
     }
     let advice = judge(&seen.all, &request);
     if let Some(html) = html {
-        let shown = if is_redacted { judge(&seen.redacted, &request) } else { advice.clone() };
+        let shown = if is_redacted { seen.redacted(&advice, &request) } else { advice.clone() };
         html.write_data(&viewer::advise_page(json::render(&shown)?))?;
     }
     let text = if args.json { json::render(&advice)? } else { shown::page(&advice, page) };
@@ -81,13 +82,13 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
 /// One at a time: a recording may be a thousand times as large as what is kept of it.
 fn read(args: &AdviseArgs, disk: Option<&DiskTime>, is_redacted: bool) -> Result<Seen> {
     let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
-    for file in &args.files {
+    for (at, file) in args.files.iter().enumerate() {
         if !file.is_dir() && traces::is_trace(file)? {
-            let observed = observe_trace(traces::trace_reads(file)?, disk);
-            if is_redacted {
-                seen.redacted.push(observed.clone().without_trace_name());
+            if args.files[..at].contains(file) {
+                let text = format!("{}: its seconds would count twice", file.display());
+                return Err(Error::usage(text));
             }
-            seen.all.push(observed);
+            seen.all.push(observe_trace(traces::trace_reads(file)?, disk));
             continue;
         }
         if !file.is_dir() && !traces::is_recording(file)? {
@@ -101,6 +102,17 @@ fn read(args: &AdviseArgs, disk: Option<&DiskTime>, is_redacted: bool) -> Result
 }
 
 impl Seen {
+    /// The advice without names. Of a trace only the subject has one, so nothing is judged again.
+    fn redacted(&self, advice: &Advice, request: &AdviceRequest) -> Advice {
+        let mut nameless: Vec<String> =
+            self.all.iter().filter_map(Observation::nameless_trace).collect();
+        if nameless.is_empty() {
+            return judge(&self.redacted, request);
+        }
+        nameless.dedup();
+        Advice { subject: nameless.join("; "), ..advice.clone() }
+    }
+
     fn add(&mut self, mut recording: Recording, reads: Option<BlockReads>, is_redacted: bool) {
         let with_reads = |observed: Observation, reads: Option<BlockReads>| match reads {
             Some(reads) => observed.with_reads(reads),

@@ -141,8 +141,10 @@ impl Report for CopyPage {
                 escaped(&path.unwrap_or_default())
             ));
         }
-        let left_out = (done.failure_count > 0)
-            .then(|| format!("{} not copied, the rest is", entries(done.failure_count)));
+        let left_out = (done.failure_count > 0).then(|| {
+            let rest = if done.files + done.other_entries > 0 { ", the rest is" } else { "" };
+            format!("{} not copied{rest}", entries(done.failure_count))
+        });
         let changed = (done.differing_files > 0).then(|| {
             let of = if done.differing_files == done.failure_count { "" } else { "of them " };
             let number = files(done.differing_files);

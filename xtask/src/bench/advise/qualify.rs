@@ -175,9 +175,10 @@ fn verdicts(
     for number in 0..STICKS {
         eprintln!("qualify: stick {} of {STICKS}", number + 1);
         let step = steps.get(number, || {
-            let (expected, found) = judge(terrace, disk, number)?;
+            let Judged { expected, found, sentence } = judge(terrace, disk, number)?;
             let is_right = found == expected;
-            let note = (!is_right).then(|| format!("stick {number}: {found}, not {expected}"));
+            let note =
+                (!is_right).then(|| format!("stick {number}: {found}, not {expected}: {sentence}"));
             Ok((vec![f64::from(u8::from(is_right))], note.into_iter().collect()))
         })?;
         step.notes.iter().for_each(|note| session.record.note(note.clone()));
@@ -189,11 +190,17 @@ fn verdicts(
 }
 
 /// What is right for one stick, and what was said of it.
-fn judge(terrace: &Peer, disk: &SlowDisk, number: usize) -> Result<(String, String), Error> {
+struct Judged {
+    expected: &'static str,
+    found: String,
+    sentence: String,
+}
+
+fn judge(terrace: &Peer, disk: &SlowDisk, number: usize) -> Result<Judged, Error> {
     let mut random = Random(22 + number as u64);
     let kind = number % 4;
-    // A rate of 1 MB/s needs its time for an interval.
-    let words = if kind == 3 { "--size=32m --budget=30s" } else { "--size=32m --budget=10s" };
+    // A rate of 1 MB/s needs its time for an interval: it gets that of a user who says nothing.
+    let words = if kind == 3 { "--size=32m" } else { "--size=32m --budget=10s" };
     let read_ms = 0.3 + random.below(8) as f64 / 10.0;
     let write_bps = (10 + random.below(30)) * 1_000_000;
     let timing = match kind {
@@ -214,17 +221,23 @@ fn judge(terrace: &Peer, disk: &SlowDisk, number: usize) -> Result<(String, Stri
         let mount = fill(&fake, &directory)?;
         let found = qualify(terrace, mount.path(), disk.path(), words)?;
         let outcome = found["capacity"]["outcome"].as_str().unwrap_or_default();
-        return Ok(("no refused".to_owned(), format!("{} {outcome}", answer(&found))));
+        let said = format!("{} {outcome}", verdict(&found, "answer"));
+        return Ok(Judged {
+            expected: "no refused",
+            found: said,
+            sentence: verdict(&found, "sentence"),
+        });
     }
     let stick = SlowDisk::modelled(&timing, STICK_BYTES).map_err(Error::Failed)?;
     let mount = stick.as_ext4().map_err(Error::Failed)?;
     let found = qualify(terrace, mount.path(), disk.path(), words)?;
     let expected = if kind == 0 { "yes" } else { "no" };
-    Ok((expected.to_owned(), answer(&found)))
+    let [found, sentence] = ["answer", "sentence"].map(|word| verdict(&found, word));
+    Ok(Judged { expected, found, sentence })
 }
 
-fn answer(found: &Value) -> String {
-    found["verdict"]["answer"].as_str().unwrap_or_default().to_owned()
+fn verdict(found: &Value, word: &str) -> String {
+    found["verdict"][word].as_str().unwrap_or_default().to_owned()
 }
 
 /// ext4 without a journal, whose next file begins far behind what the fake has.

@@ -107,7 +107,9 @@ pub(super) fn node(name: &str) -> PathBuf {
 fn open_raw(disk: &Disk) -> std::result::Result<FileDevice, String> {
     let path = node(&disk.name);
     let words = |error: sys::Error| match error.kind {
-        sys::ErrorKind::Denied => format!("reading {} needs root", path.display()),
+        sys::ErrorKind::Denied if sys::process::effective_uid() != 0 => {
+            format!("reading {} needs root", path.display())
+        }
         _ => model::error_chain(&error),
     };
     let file = sys::file::open_read(&path, true).map_err(words)?;

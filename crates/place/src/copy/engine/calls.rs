@@ -5,7 +5,6 @@
 //! and nothing else: a window of the source that was in the cache stays.
 
 use crate::copy::CopyShared;
-use crate::copy::seal::make_durable;
 use crate::copy::yielding::PIECE_BYTES;
 use model::copy_gauges::CopyEngine;
 use model::gauge::Gauge;
@@ -132,7 +131,7 @@ pub(in crate::copy) fn copy(
             if let Err(error) = noted {
                 return CallEnd::Failed(offset, error);
             }
-            if is_background && let Err(error) = make_durable(target) {
+            if is_background && let Err(error) = file::sync_data(target) {
                 return CallEnd::Failed(offset, error);
             }
             shared.gauges.written_bytes.add(got as u64);

@@ -20,8 +20,6 @@ pub(super) const BLOCK_BYTES: usize = 512 << 10;
 pub(super) const ALIGNMENT: u64 = 4096;
 /// Blocks that wait or are written, at most.
 const MOST_UNDER_WAY: usize = 2;
-/// They take a direct write through the cache, and wait for each.
-const NOT_DIRECT: [&str; 3] = ["vfat", "exfat", "btrfs"];
 /// So much is handed to the device at a time if it was cached.
 const WINDOW_BYTES: u64 = 8 << 20;
 
@@ -135,8 +133,7 @@ struct WindowedFile {
 
 impl WindowedFile {
     fn new(file: File) -> Self {
-        let system = file::file_system(&file).ok().and_then(|system| system.name);
-        let may_be_direct = system.is_none_or(|name| !NOT_DIRECT.contains(&name));
+        let may_be_direct = file::file_system(&file).is_ok_and(|system| system.has_direct_writes());
         Self { file, may_be_direct, is_direct: false, window: 0 }
     }
 

@@ -87,6 +87,8 @@ impl<'s> EntryMaker<'s> {
 
     /// Gives a directory its metadata.
     pub(super) fn finish_directory(&mut self, path: &[u8], entry: &Entry) {
+        // The top was made before, and counts as it does when it is saved.
+        self.tally.entries += u64::from(path.is_empty());
         let given = self
             .parent
             .enter(path)
