@@ -71,7 +71,7 @@ const DOTS_MAX = 12;
  */
 function adviceDrawing(points, knee, axis, width) {
   const height = Math.round(Math.min(380, Math.max(250, width * 0.42)));
-  const frame = { left: 62, right: width - 18, top: 30, bottom: height - 46 };
+  const frame = { left: 62, right: width - 28, top: 30, bottom: height - 46 };
   const most = Math.max(...points.map(point => point.spared.high_ns), 1);
   const last = points[points.length - 1].at;
   const x = curveAxis(0, last, frame.left, frame.right, "bytes", false, 54);
