@@ -27,6 +27,7 @@ pub mod interrupt;
 pub mod libc_facts;
 pub mod local_time;
 pub mod lock;
+pub mod loop_device;
 pub mod memory;
 pub mod mount;
 pub mod pagemap;

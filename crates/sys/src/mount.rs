@@ -184,6 +184,17 @@ impl DetachedMount {
         move_mount(&self.mount, "", directory.file(), "", flags)
             .map_err(|errno| Error::new(MOUNT, errno.into()).at(directory.path()))
     }
+
+    /// Gives the mount its place over the file or directory `point`, which is not a link. For
+    /// places that no other user can exchange; else [`Self::attach`].
+    ///
+    /// # Errors
+    /// As [`Self::attach`]; `Invalid` for a file system whose top is not of the kind of `point`.
+    pub fn attach_at(self, point: &Path) -> Result<()> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        move_mount(&self.mount, "", rustix::fs::CWD, point, flags)
+            .map_err(|errno| Error::new(MOUNT, errno.into()).at(point))
+    }
 }
 
 impl MountRestrictions {
@@ -267,6 +278,23 @@ pub fn detach(point: &Path) -> Result<()> {
 /// `CAP_SYS_ADMIN`.
 pub fn unmount(point: &Path) -> Result<()> {
     unmount_with(point, libc::UMOUNT_NOFOLLOW)
+}
+
+/// Ends the connection of a file system in user space that is mounted last at `point`, whose server
+/// may be dead, and unmounts it if nothing uses it. What waits for the server gets an error.
+///
+/// # Errors
+/// As [`unmount`]; also if it fails the connection is ended.
+pub fn force(point: &Path) -> Result<()> {
+    unmount_with(point, libc::UMOUNT_NOFOLLOW | libc::MNT_FORCE)
+}
+
+/// [`force`] and [`detach`] in one: also while it is used.
+///
+/// # Errors
+/// As [`detach`].
+pub fn abandon(point: &Path) -> Result<()> {
+    unmount_with(point, libc::UMOUNT_NOFOLLOW | libc::MNT_FORCE | libc::MNT_DETACH)
 }
 
 fn unmount_with(point: &Path, flags: libc::c_int) -> Result<()> {

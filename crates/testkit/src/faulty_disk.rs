@@ -70,7 +70,7 @@ impl FaultyDisk {
     /// Mounts the file system that is there.
     ///
     /// # Errors
-    /// Why `mount` refuses it.
+    /// Why the kernel refuses it.
     pub fn mount_again(&self, file_system: FileSystem) -> Result<DiskMount<'_>, String> {
         let point = self.files.beside("mount");
         let mount = Mount::existing(file_system, self.device(), point)?;

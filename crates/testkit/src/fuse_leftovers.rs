@@ -2,8 +2,8 @@
 //! above them (loop devices, file systems, swap areas).
 
 use crate::fuse_protocol::{SOURCE_PREFIX, unmount};
-use crate::run;
 use std::path::Path;
+use sys::loop_device::LoopDevice;
 
 /// Removes the disks of tests that were killed: their mounts name a process that is gone.
 /// The connection ends first, by force: a process that waits for an answer gets an error then.
@@ -12,11 +12,14 @@ pub(crate) fn remove_leftovers() {
     for point in mounts.lines().filter_map(orphaned) {
         // Before the path is used, because the kernel then calls the file deleted.
         let devices = loop_devices_over(Path::new(point));
-        let _ = run("umount", &["--force", point]);
+        let _ = sys::mount::force(Path::new(point));
         for device in devices {
-            let _ = run("swapoff", &[&device]);
-            let _ = run("umount", &[&device]);
-            let _ = run("losetup", &["--detach", &device]);
+            let _ = sys::swap_area::off(device.path());
+            for above in points_of(&mounts, device.path()) {
+                // A thread of the killed test may still be on its way out of it.
+                let _ = unmount(Path::new(above));
+            }
+            let _ = device.detach();
         }
         let _ = unmount(Path::new(point));
         if let Some(directory) = Path::new(point).parent() {
@@ -26,14 +29,25 @@ pub(crate) fn remove_leftovers() {
 }
 
 /// The loop devices over a file or over files in a directory.
-fn loop_devices_over(path: &Path) -> Vec<String> {
+fn loop_devices_over(path: &Path) -> Vec<LoopDevice> {
     let devices = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let is_over = |entry: &std::fs::DirEntry| {
         let file = std::fs::read_to_string(entry.path().join("loop/backing_file"));
         file.is_ok_and(|file| Path::new(file.trim_end()).starts_with(path))
     };
-    let found = devices.filter(is_over);
-    found.map(|entry| format!("/dev/{}", entry.file_name().to_string_lossy())).collect()
+    let names = devices.filter(is_over).map(|entry| entry.file_name());
+    let numbers = names.filter_map(|name| name.to_str()?.strip_prefix("loop")?.parse().ok());
+    numbers.map(LoopDevice::numbered).collect()
+}
+
+/// Where a device is mounted, last mounted first, in the text of a mountinfo.
+fn points_of<'a>(mounts: &'a str, device: &Path) -> Vec<&'a str> {
+    let point = |line: &'a str| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let source = kind.split(' ').nth(1)?;
+        (Path::new(source) == device).then(|| mount.split(' ').nth(4)).flatten()
+    };
+    mounts.lines().rev().filter_map(point).collect()
 }
 
 /// Whether a process has ended. One that was killed while a thread of its own waited for its server
@@ -65,5 +79,8 @@ mod tests {
         assert_eq!(orphaned(&line(&living)), None);
         assert_eq!(orphaned(&line("sshfs")), None);
         assert_eq!(orphaned("odd"), None);
+        let table = "1 2 7:0 / /a rw - ext4 /dev/loop1 rw\n1 2 7:0 / /b rw - ext4 /dev/loop1 rw\n";
+        assert_eq!(points_of(table, Path::new("/dev/loop1")), ["/b", "/a"]);
+        assert!(points_of(table, Path::new("/dev/loop10")).is_empty());
     }
 }

@@ -5,11 +5,11 @@
 //! (`linux/fuse.h`, version 7.31). What a file system holds is not here: [`crate::fuse_file`] is
 //! one file, [`crate::FaultyFiles`] a directory.
 
-use crate::run;
+use crate::mounted::attach;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// How the mounts of this program's tests are known, with the number of the process after it.
 pub(crate) const SOURCE_PREFIX: &str = "terrace-test-";
@@ -88,39 +88,34 @@ pub(crate) enum RootKind {
     Directory,
 }
 
-/// Mounts by the program `mount`, which gets the connection as its standard input.
+/// Mounts the connection `device` at `path`.
 pub(crate) fn mount(device: &File, path: &Path, root: RootKind) -> Result<(), String> {
-    let connection = device.try_clone().map_err(|error| error.to_string())?;
     let mode = match root {
         RootKind::File => "100000",
         RootKind::Directory => "40000",
     };
-    let output = Command::new("mount")
-        .args(["--internal-only", "-t", "fuse", "-o"])
-        .arg(format!("fd=0,rootmode={mode},user_id=0,group_id=0"))
-        .arg(format!("{SOURCE_PREFIX}{}", std::process::id()))
-        .arg(path)
-        .stdin(Stdio::from(connection))
-        .output()
-        .map_err(|error| format!("the program mount ({error})"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let why = String::from_utf8_lossy(&output.stderr);
-    Err(format!("FUSE to be mounted: {}", why.trim()))
+    let source = format!("{SOURCE_PREFIX}{}", std::process::id());
+    let connection = device.as_raw_fd().to_string();
+    let options = [
+        ("source", source.as_str()),
+        ("fd", &connection),
+        ("rootmode", mode),
+        ("user_id", "0"),
+        ("group_id", "0"),
+    ];
+    attach("fuse", &options, &[], path)
 }
 
 /// Whether nothing is mounted at `path` any more. By force if need be, which ends the connection
 /// although a process holds a file of it.
 pub(crate) fn unmount(path: &Path) -> bool {
-    let path = path.to_string_lossy();
     for _ in 0..UNMOUNT_TRIES {
-        if run("umount", &[&path]).is_ok() {
+        if sys::mount::unmount(path).is_ok() {
             return true;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    run("umount", &["--force", "--lazy", &path]).is_ok()
+    sys::mount::abandon(path).is_ok()
 }
 
 /// Header and body go in one call, as the kernel demands. `error` is 0 or a negative error number.

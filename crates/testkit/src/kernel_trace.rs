@@ -3,7 +3,7 @@
 //!
 //! An instance has buffers and switches of its own, so no other trace is disturbed.
 
-use crate::run;
+use crate::mounted::attach;
 use crate::temp_dir::TempDir;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -31,7 +31,7 @@ struct MountedTrace(TempDir);
 
 impl Drop for MountedTrace {
     fn drop(&mut self) {
-        let _ = run("umount", &[&self.0.path().to_string_lossy()]);
+        let _ = sys::mount::unmount(self.0.path());
     }
 }
 
@@ -46,8 +46,7 @@ impl KernelTrace {
             return Err("root".to_owned());
         }
         let directory = TempDir::new();
-        let target = directory.path().to_string_lossy().into_owned();
-        run("mount", &["-t", "tracefs", "terrace-test", &target])?;
+        attach("tracefs", &[("source", "terrace-test")], &[], directory.path())?;
         let mounted = MountedTrace(directory);
         let instances = mounted.0.join("instances");
         sweep(&instances);

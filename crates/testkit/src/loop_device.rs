@@ -2,26 +2,17 @@
 //!
 //! Its cache is the page cache of both device and file: good for contents, not for timing.
 
-use crate::run;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
+use sys::loop_device::LoopOptions;
 
 /// The attached device; detached on drop. The file stays the caller's.
 #[derive(Debug)]
 pub struct LoopDevice {
-    path: PathBuf,
-    /// Of one that the kernel made for it, and removes after it.
-    own_number: Option<u32>,
+    device: sys::loop_device::LoopDevice,
+    /// It was made for this, and is removed after it.
+    is_own: bool,
 }
-
-/// Asks `/dev/loop-control` for a request about a device: the request, then its number.
-const CONTROL: &str = "\
-import fcntl, sys
-with open('/dev/loop-control') as control:
-    fcntl.ioctl(control, int(sys.argv[1], 16), int(sys.argv[2]))
-";
-/// `LOOP_CTL_ADD` and `LOOP_CTL_REMOVE` of linux/loop.h.
-const ADD: &str = "4c80";
-const REMOVE: &str = "4c81";
 
 impl LoopDevice {
     /// Attaches the first free loop device to `file`.
@@ -29,7 +20,7 @@ impl LoopDevice {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn over(file: &Path) -> Result<Self, String> {
-        Self::attach(&[], file)
+        Self::attach(file, LoopOptions::default())
     }
 
     /// The same past the page cache of the file: requests of the device reach the file as
@@ -38,50 +29,53 @@ impl LoopDevice {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn direct_over(file: &Path) -> Result<Self, String> {
-        Self::attach(&["--direct-io=on"], file)
+        Self::attach(file, LoopOptions { is_direct: true, ..LoopOptions::default() })
     }
 
-    fn attach(options: &[&str], file: &Path) -> Result<Self, String> {
-        if !crate::is_root() {
-            return Err("root".to_owned());
-        }
-        let file = file.to_string_lossy();
-        let arguments = [options, &["--find", "--show", &file]].concat();
-        let device = run("losetup", &arguments)?;
-        Ok(Self { path: PathBuf::from(device), own_number: None })
+    fn attach(path: &Path, options: LoopOptions) -> Result<Self, String> {
+        let file = open(path)?;
+        let attached = sys::loop_device::LoopDevice::attach(&file, path, options);
+        let device = attached.map_err(|error| error.to_string())?;
+        Ok(Self { device, is_own: false })
     }
 
     /// Makes the loop device with this number, which is its minor number too, and attaches it;
-    /// removed on drop. Needs Python as well.
+    /// removed on drop.
     ///
     /// # Errors
     /// The words for [`crate::skip`]; also where there is such a device already.
-    pub fn numbered(number: u32, file: &Path) -> Result<Self, String> {
-        if !crate::is_root() {
-            return Err("root".to_owned());
-        }
-        run("python3", &["-c", CONTROL, ADD, &number.to_string()])?;
-        let path = PathBuf::from(format!("/dev/loop{number}"));
+    pub fn numbered(number: u32, path: &Path) -> Result<Self, String> {
+        let file = open(path)?;
+        let added = sys::loop_device::LoopDevice::add(number);
         // Removed whatever comes next.
-        let device = Self { path, own_number: Some(number) };
-        run("losetup", &[&device.path.to_string_lossy(), &file.to_string_lossy()])?;
-        Ok(device)
+        let own = Self { device: added.map_err(|error| error.to_string())?, is_own: true };
+        let attached = own.device.configure(&file, path, LoopOptions::default());
+        attached.map_err(|error| error.to_string()).map(|()| own)
     }
 
     /// The device, as `/dev/loop0`.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.device.path()
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        let _ = run("losetup", &["--detach", &self.path.to_string_lossy()]);
-        if let Some(number) = self.own_number {
-            let _ = run("python3", &["-c", CONTROL, REMOVE, &number.to_string()]);
+        let _ = self.device.detach();
+        if self.is_own {
+            let _ = self.device.remove();
         }
     }
+}
+
+/// The file of a device, for reading and writing.
+fn open(path: &Path) -> Result<File, String> {
+    if !crate::is_root() {
+        return Err("root".to_owned());
+    }
+    let opened = File::options().read(true).write(true).open(path);
+    opened.map_err(|error| format!("{} to be opened: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::fuse_protocol::unmount;
 use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use sys::mount::{FileSystemOptions, MountRestrictions};
 
 /// How a file system is made and mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,16 +30,31 @@ impl FileSystem {
         .map(drop)
     }
 
-    fn mount(self, device: &str, point: &Path) -> Result<(), String> {
-        let point = point.to_string_lossy();
+    fn mount(self, device: &Path, point: &Path) -> Result<(), String> {
+        let device = device.to_string_lossy();
+        let source = ("source", device.as_ref());
         match self {
             // The kernel would go on writing tables of inodes while a test measures.
-            Self::Ext4 => run("mount", &["-o", "noinit_itable", device, &point]),
-            Self::Xfs => run("mount", &[device, &point]),
-            Self::Other(name, _) => run("mount", &["-t", name, device, &point]),
+            Self::Ext4 => attach("ext4", &[source], &["noinit_itable"], point),
+            Self::Xfs => attach("xfs", &[source], &[], point),
+            Self::Other(name, _) => attach(name, &[source], &[], point),
         }
-        .map(drop)
     }
+}
+
+/// Mounts a file system of this kind at `point`.
+pub(crate) fn attach(
+    kind: &str,
+    options: &[(&str, &str)],
+    flags: &[&str],
+    point: &Path,
+) -> Result<(), String> {
+    let mounted = FileSystemOptions::new(kind).and_then(|all| {
+        options.iter().try_for_each(|(key, value)| all.set(key, value))?;
+        flags.iter().try_for_each(|flag| all.set_flag(flag))?;
+        all.mount(MountRestrictions::default())?.attach_at(point)
+    });
+    mounted.map_err(|error| format!("{kind} to be mounted at {}: {error}", point.display()))
 }
 
 /// A file system of a test's own; unmounted on drop.
@@ -62,14 +78,14 @@ impl Mount<'_> {
     /// Mounts what is on `device`, which must live as long, at `point`, which is made if absent.
     ///
     /// # Errors
-    /// Why `mount` refuses it.
+    /// Why the kernel refuses it.
     pub fn existing(
         file_system: FileSystem,
         device: &Path,
         point: PathBuf,
     ) -> Result<Self, String> {
         std::fs::create_dir_all(&point).map_err(|error| error.to_string())?;
-        file_system.mount(&device.to_string_lossy(), &point)?;
+        file_system.mount(device, &point)?;
         Ok(Self { point, _device: PhantomData })
     }
 
@@ -83,14 +99,11 @@ impl Mount<'_> {
         for path in [&upper, &work, &point] {
             std::fs::create_dir(path).map_err(|error| error.to_string())?;
         }
-        let options = format!(
-            "lowerdir={},upperdir={},workdir={}",
-            lower.display(),
-            upper.display(),
-            work.display()
-        );
-        let here = point.to_string_lossy().into_owned();
-        run("mount", &["-t", "overlay", "-o", &options, "overlay", &here])?;
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (lower, upper, work) = (text(lower), text(&upper), text(&work));
+        let options =
+            [("source", "overlay"), ("lowerdir", &lower), ("upperdir", &upper), ("workdir", &work)];
+        attach("overlay", &options, &[], &point)?;
         Ok(Self { point, _device: PhantomData })
     }
 
@@ -204,8 +217,8 @@ impl Mounted {
     /// # Errors
     /// The words for [`crate::skip`]; it is not mounted then.
     pub fn remount(&self) -> Result<(), String> {
-        run("umount", &[&self.path().to_string_lossy()])?;
-        self.file_system.mount(&self.device.path().to_string_lossy(), self.path())
+        sys::mount::unmount(self.path()).map_err(|error| error.to_string())?;
+        self.file_system.mount(self.device.path(), self.path())
     }
 
     /// Where it is mounted.

@@ -2,7 +2,7 @@
 //!
 //! Mounted in the test's own directory; a lazy unmount follows if something still holds it.
 
-use crate::run;
+use crate::mounted::attach;
 use crate::temp_dir::TempDir;
 use std::path::Path;
 
@@ -22,9 +22,9 @@ impl Tmpfs {
             return Err("root".to_owned());
         }
         let directory = TempDir::new();
-        let size = format!("size={bytes},mode=755");
-        let target = directory.path().to_string_lossy().into_owned();
-        run("mount", &["-t", "tmpfs", "-o", &size, "terrace-test", &target])?;
+        let size = bytes.to_string();
+        let options = [("source", "terrace-test"), ("size", &size), ("mode", "755")];
+        attach("tmpfs", &options, &[], directory.path())?;
         Ok(Self { directory })
     }
 
@@ -37,10 +37,9 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        let target = self.directory.path().to_string_lossy().into_owned();
         // Lazily if a file of the failing test is still open.
-        if run("umount", &[&target]).is_err() {
-            let _ = run("umount", &["--lazy", &target]);
+        if sys::mount::unmount(self.path()).is_err() {
+            let _ = sys::mount::detach(self.path());
         }
     }
 }

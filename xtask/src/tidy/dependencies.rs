@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("undo", &["machine", "model", "sys"]),
     ("viewer", &["model"]),
-    (TESTKIT, &["model"]),
+    (TESTKIT, &["model", "sys"]),
     ("transfer", &["model", "sys"]),
     ("xtask", &["model", TESTKIT]),
 ];

@@ -1,0 +1,235 @@
+//! Loop devices: a file as a block device (`/dev/loop-control`, `LOOP_CONFIGURE` of linux/loop.h).
+//!
+//! A device is attached with all its settings in one call, so that it is never seen half
+//! configured. [`LoopDevice`] is the name of one: it holds no descriptor and detaches nothing by
+//! itself, so that a device may live longer than the process that attached it.
+
+use crate::error::{Error, ErrorKind, Result, check};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+const CONTROL: &str = "/dev/loop-control";
+/// Requests of linux/loop.h.
+const LOOP_CLR_FD: libc::c_ulong = 0x4c01;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4c0a;
+const LOOP_CTL_ADD: libc::c_ulong = 0x4c80;
+const LOOP_CTL_REMOVE: libc::c_ulong = 0x4c81;
+const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4c82;
+
+const READ_ONLY: u32 = 1;
+const DIRECT_IO: u32 = 16;
+
+/// `struct loop_config`, of which each field that is used is at a fixed place.
+const CONFIG_BYTES: usize = 304;
+const BLOCK_BYTES_AT: usize = 4;
+const FLAGS_AT: usize = 60;
+const NAME_AT: usize = 64;
+/// What `lo_file_name` has room for, without the zero at its end.
+const NAME_BYTES: usize = 63;
+
+/// Another process may take the device that was free a moment ago.
+const TRIES: u32 = 64;
+
+/// How a file is attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoopOptions {
+    /// Requests reach the file as they are, past its page cache.
+    pub is_direct: bool,
+    /// Nothing can be written.
+    pub is_read_only: bool,
+    /// The logical block in bytes; the kernel chooses where it is `None`.
+    pub block_bytes: Option<u32>,
+}
+
+/// A loop device, attached or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopDevice {
+    number: u32,
+    path: PathBuf,
+}
+
+impl LoopDevice {
+    /// Attaches the first free device to `file`; `name` is what `losetup` shows besides the path
+    /// that the kernel knows.
+    ///
+    /// # Errors
+    /// `Denied` for other users than root, `NotFound` without loop devices, `Invalid` for a file
+    /// that cannot be one.
+    pub fn attach(file: &File, name: &Path, options: LoopOptions) -> Result<Self> {
+        let mut tries = 0;
+        loop {
+            let number = control(LOOP_CTL_GET_FREE, 0)?;
+            let device = Self::numbered(number as u32);
+            match device.configure(file, name, options) {
+                Err(error) if is_taken(&error) && tries < TRIES => tries += 1,
+                configured => return configured.map(|()| device),
+            }
+        }
+    }
+
+    /// The name of the device with this number, whether or not there is one.
+    #[must_use]
+    pub fn numbered(number: u32) -> Self {
+        Self { number, path: PathBuf::from(format!("/dev/loop{number}")) }
+    }
+
+    /// Makes the device with this number, which is its minor number too; it is not attached.
+    ///
+    /// # Errors
+    /// As [`Self::attach`]; `Other` with `EEXIST` where there is such a device.
+    pub fn add(number: u32) -> Result<Self> {
+        control(LOOP_CTL_ADD, libc::c_ulong::from(number))?;
+        Ok(Self::numbered(number))
+    }
+
+    /// Attaches this device to `file`.
+    ///
+    /// # Errors
+    /// As [`Self::attach`]; `Other` with `EBUSY` if it is attached.
+    pub fn configure(&self, file: &File, name: &Path, options: LoopOptions) -> Result<()> {
+        const OPERATION: &str = "attach the loop device";
+        let config = config(file, name, options);
+        let device = self.open(OPERATION, !options.is_read_only)?;
+        // SAFETY: this request reads a `struct loop_config`; `config` has its size and lives as
+        // long as the call.
+        let answer =
+            unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, config.as_ptr()) };
+        check(OPERATION, answer).map(drop).map_err(|error| error.at(&self.path))
+    }
+
+    /// Detaches it from its file: at once, or when the last program has closed it.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not attached.
+    pub fn detach(&self) -> Result<()> {
+        const OPERATION: &str = "detach the loop device";
+        let device = self.open(OPERATION, false)?;
+        // SAFETY: this request takes no argument.
+        let answer = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _, 0) };
+        check(OPERATION, answer).map(drop).map_err(|error| error.at(&self.path))
+    }
+
+    /// Removes a device that is not attached and not open.
+    ///
+    /// # Errors
+    /// `Other` with `EBUSY` while it is attached or open.
+    pub fn remove(&self) -> Result<()> {
+        control(LOOP_CTL_REMOVE, libc::c_ulong::from(self.number)).map(drop)
+    }
+
+    /// Its number, as 0 of `/dev/loop0`.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its file, as `/dev/loop0`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open(&self, operation: &'static str, for_writing: bool) -> Result<File> {
+        let opened = File::options().read(true).write(for_writing).open(&self.path);
+        opened.map_err(|error| Error::new(operation, error).at(&self.path))
+    }
+}
+
+/// Whether another process was faster.
+fn is_taken(error: &Error) -> bool {
+    // A device that was added a moment ago may not have its file yet.
+    error.number() == Some(libc::EBUSY) || error.kind == ErrorKind::NotFound
+}
+
+fn config(file: &File, name: &Path, options: LoopOptions) -> [u8; CONFIG_BYTES] {
+    use std::os::unix::ffi::OsStrExt;
+    let mut config = [0; CONFIG_BYTES];
+    let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &file.as_raw_fd().to_ne_bytes());
+    put(BLOCK_BYTES_AT, &options.block_bytes.unwrap_or(0).to_ne_bytes());
+    let known = [(options.is_direct, DIRECT_IO), (options.is_read_only, READ_ONLY)];
+    let flags = known.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum::<u32>();
+    put(FLAGS_AT, &flags.to_ne_bytes());
+    let name = name.as_os_str().as_bytes();
+    put(NAME_AT, &name[..name.len().min(NAME_BYTES)]);
+    config
+}
+
+fn control(request: libc::c_ulong, argument: libc::c_ulong) -> Result<libc::c_int> {
+    const OPERATION: &str = "use";
+    let opened = File::open(CONTROL);
+    let control = opened.map_err(|error| Error::new(OPERATION, error).at(CONTROL))?;
+    // SAFETY: these requests take a number and no pointer.
+    let answer = unsafe { libc::ioctl(control.as_raw_fd(), request as _, argument) };
+    check(OPERATION, answer).map_err(|error| error.at(CONTROL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testkit::TempDir;
+
+    /// A file of 64 KiB whose bytes are 7, opened for both.
+    fn image(directory: &TempDir) -> (PathBuf, File) {
+        let path = directory.join("image");
+        std::fs::write(&path, vec![7u8; 64 << 10]).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        (path, file)
+    }
+
+    /// Detaches the device also when the test fails.
+    struct Detached(LoopDevice);
+
+    impl Drop for Detached {
+        fn drop(&mut self) {
+            let _ = self.0.detach();
+        }
+    }
+
+    #[test]
+    fn a_file_is_attached_with_its_options_and_detached() {
+        if !testkit::is_root() {
+            return testkit::skip("root");
+        }
+        let directory = TempDir::new();
+        let (path, file) = image(&directory);
+        let options =
+            LoopOptions { is_direct: true, block_bytes: Some(4096), ..LoopOptions::default() };
+        let device = match LoopDevice::attach(&file, &path, options) {
+            Ok(device) => Detached(device),
+            Err(error) => return testkit::skip(error),
+        };
+        let open = File::open(device.0.path()).unwrap();
+        assert_eq!(crate::block::size_bytes(&open).unwrap(), 64 << 10);
+        assert_eq!(crate::block::logical_block_bytes(&open).unwrap(), 4096);
+        let facts = format!("/sys/block/loop{}/loop", device.0.number());
+        let fact = |name: &str| std::fs::read_to_string(format!("{facts}/{name}")).unwrap();
+        assert_eq!(fact("dio").trim(), "1");
+        assert_eq!(Path::new(fact("backing_file").trim_end()), path);
+        let taken = device.0.configure(&file, &path, options).unwrap_err();
+        assert_eq!(taken.number(), Some(libc::EBUSY));
+        drop(open);
+        device.0.detach().unwrap();
+        assert_eq!(device.0.detach().unwrap_err().kind, ErrorKind::NotFound);
+        assert!(!Path::new(&facts).exists());
+    }
+
+    #[test]
+    fn a_device_that_is_only_read_refuses_writes() {
+        if !testkit::is_root() {
+            return testkit::skip("root");
+        }
+        let directory = TempDir::new();
+        let (path, _) = image(&directory);
+        let file = File::open(&path).unwrap();
+        let options = LoopOptions { is_read_only: true, ..LoopOptions::default() };
+        let device = match LoopDevice::attach(&file, &path, options) {
+            Ok(device) => Detached(device),
+            Err(error) => return testkit::skip(error),
+        };
+        assert_eq!(std::fs::read(device.0.path()).unwrap(), vec![7u8; 64 << 10]);
+        let size = format!("/sys/block/loop{}/ro", device.0.number());
+        assert_eq!(std::fs::read_to_string(size).unwrap().trim(), "1");
+    }
+}
