@@ -28,6 +28,8 @@ use sys::background::Background;
 const READ_INTERVAL: Duration = Duration::from_millis(20);
 /// A pause is slept in parts, so that a reason to stop is seen this soon.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+/// The first part: a thread of the work's own that still runs counts as others, and ends soon.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
 /// swap.
@@ -195,6 +197,7 @@ impl Allowance {
     /// flight: it blocks for a few ms, or 40 ms at signs of pressure, in which all stalls are those
     /// of others.
     pub fn check(&mut self, moved: Bytes) -> Option<StopReason> {
+        let mut part = SHORTEST_SLEEP;
         loop {
             let stop = self.check_limits(moved);
             if stop.is_some() {
@@ -206,7 +209,8 @@ impl Allowance {
                 return None;
             }
             let start = Instant::now();
-            std::thread::sleep(pause.min(LONGEST_SLEEP));
+            std::thread::sleep(pause.min(part));
+            part = (2 * part).min(LONGEST_SLEEP);
             self.paused += start.elapsed();
         }
     }

@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 use support::described::{assert_is, described};
@@ -170,6 +171,54 @@ fn it_saves_again_and_again_and_at_its_end() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
     assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
     assert_holds(&store, ram.path());
+}
+
+/// Processor time of a process and its threads, in ticks, 100 to the second.
+fn ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = text.rsplit_once(')').unwrap().1;
+    let mut times = after_name.split_whitespace().skip(11).map(|field| field.parse::<u64>());
+    times.next().unwrap().unwrap() + times.next().unwrap().unwrap()
+}
+
+/// Ends threads that wait for it, also when a test fails.
+struct OverOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for OverOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Also within one file: all of what is to be saved may be one.
+#[test]
+fn a_large_file_is_saved_with_pauses_while_others_work() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if !(2..=4).contains(&processors) {
+        return testkit::skip("two to four processors");
+    }
+    let Some(ram) = ram_disk(160 << 20) else { return };
+    let disk = TempDir::new();
+    fs::write(ram.path().join("large"), vec![7; 128 << 20]).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let over = OverOnDrop(&is_over);
+        for _ in 1..processors {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let started = Instant::now();
+        let kept = Kept::start(keep_every("1h", ram.path(), &disk.join("store"), ""));
+        let share = ticks(kept.pid()) as f64 / 100.0 / started.elapsed().as_secs_f64();
+        drop(over);
+        kept.terminated();
+        // A tenth of all processors is its part then; without pauses it has one, and more.
+        let most = 0.15 * processors as f64 + 0.15;
+        assert!(share < most, "{share} of a processor");
+    });
 }
 
 #[test]

@@ -26,18 +26,28 @@ pub(super) enum ContentError {
     Store(sys::Error),
 }
 
-/// Finds the pieces of a file of `bytes` bytes. Those of `old` in the data files `unwanted` are
-/// written anew. `None` if the file became shorter meanwhile.
+/// What the store has of a file's content.
+#[derive(Clone, Copy)]
+pub(super) struct KnownContent<'k> {
+    /// The pieces that were saved.
+    pub(super) pieces: &'k [StoredPiece],
+    /// Data files of which no piece stays.
+    pub(super) unwanted: &'k BTreeSet<u64>,
+}
+
+/// Finds the pieces of a file of `bytes` bytes. Those of `known` in unwanted data files are written
+/// anew. `goes_on` is asked after each piece, with its bytes. `None` if the file became shorter
+/// meanwhile, or `goes_on` says no.
 pub(super) fn pieces_of(
     file: &File,
     bytes: u64,
-    old: &[StoredPiece],
-    unwanted: &BTreeSet<u64>,
+    known: KnownContent<'_>,
     pack: &mut Pack<'_>,
     buffer: &mut Vec<u8>,
+    goes_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Option<Vec<StoredPiece>>, ContentError> {
     buffer.resize(BLOCK_BYTES as usize, 0);
-    let mut usable = usable(old, bytes, unwanted).into_iter().peekable();
+    let mut usable = usable(known, bytes).into_iter().peekable();
     let mut pieces = Vec::new();
     let mut at = 0;
     let next_data = |at| file::next_data(file, at).map_err(ContentError::Read);
@@ -63,6 +73,9 @@ pub(super) fn pieces_of(
                     StoredPiece { at, bytes: part.len() as u32, data: pack.number(), offset, hash }
                 }
             });
+            if !goes_on(stop - at) {
+                return Ok(None);
+            }
             at = stop;
         }
         at = data.end;
@@ -71,11 +84,8 @@ pub(super) fn pieces_of(
 }
 
 /// The pieces that may stay: within the file and one block, and not too many of a block.
-fn usable<'p>(
-    old: &'p [StoredPiece],
-    bytes: u64,
-    unwanted: &BTreeSet<u64>,
-) -> Vec<&'p StoredPiece> {
+fn usable(known: KnownContent<'_>, bytes: u64) -> Vec<&StoredPiece> {
+    let KnownContent { pieces: old, unwanted } = known;
     let block = |piece: &StoredPiece| piece.at / BLOCK_BYTES;
     let mut of_block: HashMap<u64, u32> = HashMap::new();
     for piece in old {

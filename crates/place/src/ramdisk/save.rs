@@ -12,9 +12,11 @@
 //! unsettled: the next save compares its content.
 
 mod entry_saver;
+mod save_progress;
 mod walk_ahead;
 
 use super::catalog::Catalog;
+use super::content::KnownContent;
 use super::current::{CurrentDirectory, split};
 use super::freeze::{FreezeCommands, Frozen};
 use super::identity::DirectoryIdentity;
@@ -29,7 +31,8 @@ use machine::Root;
 use machine::maps::{self, SharedMappings};
 use machine::mounts;
 use model::Bytes;
-use model::progress::{Progress, ProgressSink};
+use model::progress::ProgressSink;
+use save_progress::SaveProgress;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -44,8 +47,6 @@ use walk_ahead::{WalkAhead, WalkedEntry};
 
 /// Failures that are named; the others are counted.
 const MOST_NAMED: usize = 1000;
-/// Progress is reported once for so many entries.
-const REPORT_EVERY: u64 = 256;
 /// A change of so many lines is written also if content and metadata are the same: the next save is
 /// quicker for it.
 const MANY_LINES: u64 = 64;
@@ -492,7 +493,7 @@ impl<'s> Save<'s> {
         let saved = saver.directory(&top.source, Vec::new(), &top.stat);
         self.take(saved, is_same, pack)?;
         let mut parent = CurrentDirectory::new(top.source.reopen()?);
-        let mut done = 0;
+        let mut progress = SaveProgress::new(progress);
         while let Some(walked) = walk.next()? {
             match walked {
                 WalkedEntry::Found(path, stat) if top.is_left_out(&path, &stat) => {
@@ -504,20 +505,19 @@ impl<'s> Save<'s> {
                         let old = self.catalog.entry(&path);
                         let known = self.known_content(old.as_ref(), &stat, is_same);
                         let pieces = known.map_or_else(Vec::new, |known| known.pieces);
+                        let known = KnownContent { pieces: &pieces, unwanted: &self.unwanted };
                         let (parent_path, name) = split(&path);
                         let saved = match parent.enter(parent_path) {
                             Ok(directory) => {
                                 let entry = TreeEntry { directory, name, stat: &stat };
-                                saver.save(&entry, path.clone(), &pieces, &self.unwanted, pack)
+                                saver.save(&entry, path.clone(), known, pack, &mut progress)
                             }
                             Err(error) => entry_saver::failed(path, error),
                         };
                         self.take_with(saved, old, pack)?;
                     }
-                    done += 1;
-                    if done % REPORT_EVERY == 0
-                        && progress(Progress::items("saving", done, None)).is_stop()
-                    {
+                    progress.end_entry();
+                    if progress.is_stopped() {
                         return Ok(false);
                     }
                 }
@@ -606,7 +606,8 @@ impl<'s> Save<'s> {
                 self.seen.extend(self.catalog.key(&path));
                 Ok(())
             }
-            Saved::Gone => Ok(()),
+            // Of a save that ends here nothing counts.
+            Saved::Gone | Saved::Stopped => Ok(()),
             Saved::Failed(path, why) => {
                 match &old {
                     Some(old) => {

@@ -1,13 +1,13 @@
 //! Reads one entry: its metadata, and the pieces of its content. One that changes meanwhile is read
 //! again.
 
+use super::save_progress::SaveProgress;
 use crate::metadata::FileMetadata;
-use crate::ramdisk::content::{ContentError, pieces_of};
-use crate::ramdisk::manifest::{Entry, StoredPiece};
+use crate::ramdisk::content::{ContentError, KnownContent, pieces_of};
+use crate::ramdisk::manifest::Entry;
 use crate::ramdisk::pack::Pack;
 use crate::tree::TreeEntry;
 use machine::maps::SharedMappings;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use sys::attributes::FileTime;
@@ -32,6 +32,8 @@ pub(super) enum Saved {
     Failed(Vec<u8>, String),
     /// The store could not be written.
     StoreFailed(Error),
+    /// The caller ended the save meanwhile.
+    Stopped,
 }
 
 /// Reads entries.
@@ -67,12 +69,12 @@ impl<'m> EntrySaver<'m> {
         &mut self,
         found: &TreeEntry<'_>,
         path: Vec<u8>,
-        known: &[StoredPiece],
-        unwanted: &BTreeSet<u64>,
+        known: KnownContent<'_>,
         pack: &mut Pack<'_>,
+        progress: &mut SaveProgress<'_, '_>,
     ) -> Saved {
         match found.stat.kind {
-            InodeKind::File => self.file(found, path, known, unwanted, pack),
+            InodeKind::File => self.file(found, path, known, pack, progress),
             InodeKind::Directory => match found.directory.subdirectory(found.name) {
                 Ok(open) => self.directory(&open, path, found.stat),
                 Err(error) => failed(path, error),
@@ -98,21 +100,31 @@ impl<'m> EntrySaver<'m> {
         &mut self,
         found: &TreeEntry<'_>,
         path: Vec<u8>,
-        known: &[StoredPiece],
-        unwanted: &BTreeSet<u64>,
+        known: KnownContent<'_>,
         pack: &mut Pack<'_>,
+        progress: &mut SaveProgress<'_, '_>,
     ) -> Saved {
         let file = match open_newest(found) {
             Ok(file) => file,
             Err(error) => return failed(path, error),
         };
-        for _ in 0..ATTEMPTS {
+        for attempt in 0..ATTEMPTS {
             let start = pack.bytes();
             let before = match FileStat::of(&file) {
                 Ok(stat) => stat,
                 Err(error) => return failed(path, error),
             };
-            let pieces = pieces_of(&file, before.bytes, known, unwanted, pack, &mut self.buffer);
+            // Only the first one gives way to others: what changes again and again must be read at
+            // once.
+            let mut goes_on = |bytes| {
+                let was_asked = attempt == 0 && progress.read(bytes);
+                !was_asked || !progress.is_stopped() && is_unchanged(&file, &before)
+            };
+            let buffer = &mut self.buffer;
+            let pieces = pieces_of(&file, before.bytes, known, pack, buffer, &mut goes_on);
+            if progress.is_stopped() {
+                return Saved::Stopped;
+            }
             let pieces = match pieces {
                 Ok(pieces) => pieces,
                 Err(ContentError::Read(error)) => {
@@ -176,6 +188,11 @@ fn open_newest(found: &TreeEntry<'_>) -> sys::Result<File> {
         }
     }
     opened
+}
+
+/// Whether a file has not changed since; what cannot be asked is found out by its reader.
+fn is_unchanged(file: &File, before: &FileStat) -> bool {
+    FileStat::of(file).is_ok_and(|now| now.changed == before.changed)
 }
 
 fn nanoseconds(time: FileTime) -> i128 {

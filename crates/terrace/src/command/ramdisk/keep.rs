@@ -29,6 +29,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// The longest time between two saves: a week, which every clock can count to.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(7 * 86_400);
 
+/// How long the first save gives way to others: its users wait for it. Picked: next to a boot that
+/// keeps all processors busy for so long it is little, and longer it may not hold up the boot.
+const FIRST_YIELDS: Duration = Duration::from_secs(10);
+
 /// What became of a save.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Saved {
@@ -45,6 +49,9 @@ struct Keeping<'a> {
     root: &'a Root,
     source: &'a Path,
     freezes: bool,
+    /// How long a save gives way to others, but the first and the last: until half of the time to
+    /// the next one is over. What is not saved is lost by a crash.
+    yields: Duration,
     keeper: Keeper,
     service: Service,
     /// What was last said of a save that failed; not said again.
@@ -82,8 +89,9 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
         output::announce(COMMAND, &format!("`ramdisk list` does not know it: {error}"));
     }
     let freezes = args.freeze.freeze_cmd.is_some();
+    let (yields, complaint) = (every / 2, None);
     let mut keeping =
-        Keeping { root: &root, source: &source, freezes, keeper, service, complaint: None };
+        Keeping { root: &root, source: &source, freezes, yields, keeper, service, complaint };
     let mut begun = Instant::now();
     let first = keeping.first_save()?;
     let text = format!("{first}; saves every {}", long_time(every.as_nanos() as u64));
@@ -91,7 +99,7 @@ pub fn keep(args: &KeepArgs) -> Result<Exit> {
     keeping.service.ready(&text);
     while keeping.wait(begun + every) {
         begun = Instant::now();
-        if keeping.save(true) == Saved::Gone {
+        if keeping.save(Some(keeping.yields)) == Saved::Gone {
             return Ok(Exit::Partial);
         }
     }
@@ -130,7 +138,7 @@ impl Keeping<'_> {
     /// Saves before users are let in; what it is then, in words.
     fn first_save(&mut self) -> Result<String> {
         let source = words_of(self.source);
-        match self.attempt(true) {
+        match self.attempt(Some(FIRST_YIELDS)) {
             Ok(report) => {
                 self.judge(&report);
                 Ok(format!("{source} is safe as generation {}", report.generation))
@@ -165,11 +173,11 @@ impl Keeping<'_> {
         while Instant::now() < until && self.keeper.is_same(self.root) && self.keeper.is_locked() {
             std::thread::sleep(TURN);
         }
-        self.save(false)
+        self.save(None)
     }
 
-    fn save(&mut self, in_background: bool) -> Saved {
-        match self.attempt(in_background) {
+    fn save(&mut self, yields: Option<Duration>) -> Saved {
+        match self.attempt(yields) {
             Ok(report) => self.judge(&report),
             Err(_) if !self.keeper.is_same(self.root) => {
                 self.complain(&self.keeper.gone().to_string());
@@ -182,13 +190,14 @@ impl Keeping<'_> {
         }
     }
 
-    /// Saves, and gives way to other work meanwhile unless users are frozen or the end has come.
-    /// What is not saved is lost by a crash: short memory is no reason to stop, and a save takes
-    /// next to none.
-    fn attempt(&mut self, in_background: bool) -> place::Result<SaveReport> {
-        let mut allowance = (in_background && !self.freezes)
-            .then(|| Allowance::start(self.root, Limits::usual(self.root)).ok())
-            .flatten();
+    /// Saves, and gives way to other work for a time at most, unless users are frozen or the end
+    /// has come. What is not saved is lost by a crash: short memory is no reason to stop, and a
+    /// save takes next to none.
+    fn attempt(&mut self, yields: Option<Duration>) -> place::Result<SaveReport> {
+        let mut allowance = yields.filter(|_| !self.freezes).and_then(|time| {
+            let limits = Limits { time: Some(time), ..Limits::usual(self.root) };
+            Allowance::start(self.root, limits).ok()
+        });
         self.keeper.save(self.root, &mut |_| {
             self.service.turn();
             let is_over = match &mut allowance {
