@@ -25,6 +25,8 @@ use sys::file_stat::{FileStat, InodeKind};
 
 /// The bits that run a program as its owner or its group.
 const SET_ID: u32 = 0o6000;
+/// The bits of a mode that say who may do what.
+const PERMISSIONS: u32 = 0o777;
 /// Access control lists of POSIX.
 const ACCESS_LISTS: [&str; 2] = ["system.posix_acl_access", "system.posix_acl_default"];
 
@@ -93,6 +95,30 @@ impl FileMetadata {
         losses.extend(mode_reason.and_then(|reason| self.mode_loss(&held, reason)));
         losses.extend(self.time_losses(&held, refused));
         Ok(losses)
+    }
+
+    /// Whether a file that is made with this mode has it for good, as nothing that is given to it
+    /// later takes it away or needs to come before it.
+    #[must_use]
+    pub fn has_plain_mode(&self) -> bool {
+        self.extended.is_empty() && self.stat.mode & !PERMISSIONS == 0
+    }
+
+    /// Gives a file that was just made its times, and says whether it has all of this metadata
+    /// then: those that are made by the owner with the right mode, where no directory hands lists
+    /// down. For others [`FileMetadata::apply_and_seal`] is to be called.
+    ///
+    /// # Errors
+    /// Where it cannot be examined.
+    pub fn seal_plain(&self, made: &File) -> Result<bool> {
+        if !self.has_plain_mode()
+            || attributes::set_times(made, self.stat.accessed, self.stat.modified).is_err()
+        {
+            return Ok(false);
+        }
+        let facts =
+            |stat: &FileStat| (stat.user, stat.group, stat.mode, stat.accessed, stat.modified);
+        Ok(facts(&FileStat::of(made)?) == facts(&self.stat))
     }
 
     /// Owner, extended attributes and mode. Returns why the mode may be another one afterwards;
@@ -214,6 +240,12 @@ pub fn create_like(
         _ => return Ok(None),
     }
     to.hold(to_name).map(Some)
+}
+
+/// Whether what is made in a directory may get an access control list from it.
+pub(crate) fn hands_lists_down(directory: &Directory) -> bool {
+    attributes::extended_names(directory.file())
+        .map_or(true, |names| names.iter().any(|name| name == ACCESS_LISTS[1]))
 }
 
 fn is_access_list(name: &OsStr) -> bool {

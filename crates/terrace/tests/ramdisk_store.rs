@@ -706,9 +706,10 @@ fn an_ordinary_user_saves_its_own_directories() {
     assert_eq!(content.unwrap(), "content");
 }
 
-/// Deeper than a path may be long, with 64 descriptors.
+/// Deeper than a path may be long, and beside it large files from several data files, with 64
+/// descriptors.
 #[test]
-fn depth_needs_few_descriptors() {
+fn depth_and_large_files_need_few_descriptors() {
     let directory = TempDir::new();
     let (source, store) = (directory.join("source"), directory.join("store"));
     fs::create_dir(&source).unwrap();
@@ -726,11 +727,50 @@ fn depth_needs_few_descriptors() {
         run(shell)
     };
     let (shown, kept) = (source.display(), store.display());
-    let ran = limited(format!("ramdisk save {shown} --persist {kept}"));
-    assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+    for number in 0..6 {
+        let content = numbers(number).bytes(3 * MIB + number as usize);
+        fs::write(source.join(format!("large{number}")), content).unwrap();
+        let ran = limited(format!("ramdisk save {shown} --persist {kept}"));
+        assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
+    }
     let target = directory.join("target");
     let ran = limited(format!("ramdisk restore {} --persist {kept}", target.display()));
     assert_eq!(ran.code, Some(0), "{} {}", ran.out, ran.err);
     let found = Command::new("find").arg(&target).args(["-name", "file", "-size", "-2"]).output();
     assert!(!found.unwrap().stdout.is_empty());
+    for number in 0..6 {
+        let name = format!("large{number}");
+        assert!(fs::read(target.join(&name)).unwrap() == fs::read(source.join(&name)).unwrap());
+    }
+}
+
+/// A large file is read several parts at a time, and what is damaged of it is found out again by
+/// another reader: it alone is missing.
+#[test]
+fn damage_of_a_large_file_costs_that_file() {
+    let directory = TempDir::new();
+    let (source, store) = (directory.join("source"), directory.join("store"));
+    fs::create_dir(&source).unwrap();
+    for name in ["damaged", "whole"] {
+        let content = numbers(name.len() as u64).bytes(5 * MIB + 77);
+        fs::write(source.join(name), content).unwrap();
+    }
+    settle();
+    save(&source, &store);
+    let data = store.join("data-0000000001");
+    let all = fs::read(&data).unwrap();
+    let content = fs::read(source.join("damaged")).unwrap();
+    let at = |part: &[u8]| all.windows(64).position(|window| window == part).unwrap();
+    let middle = at(&content[3 * MIB..3 * MIB + 64]) as u64;
+    let file = File::options().write(true).open(&data).unwrap();
+    file.write_all_at(&[!content[3 * MIB]], middle).unwrap();
+    drop(file);
+    let target = directory.join("target");
+    let ran = restore(&store, &target, "");
+    assert_eq!(ran.code, Some(1), "{}", ran.out);
+    let page = one_line(&format!("{} {}", ran.out, ran.err));
+    assert!(page.contains("from 3145728 on are damaged"), "{page}");
+    let names: Vec<_> = listed(&target).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["whole"]);
+    assert!(fs::read(target.join("whole")).unwrap() == fs::read(source.join("whole")).unwrap());
 }

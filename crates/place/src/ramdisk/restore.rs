@@ -11,6 +11,7 @@
 
 mod entries;
 mod entry_maker;
+mod large_reader;
 mod pieces;
 mod target;
 

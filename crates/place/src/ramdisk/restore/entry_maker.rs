@@ -1,9 +1,10 @@
 //! Makes entries that are no directories, one after the other: a file with its content, a link, a
 //! device, each with its metadata. Each worker has one.
 
-use super::pieces::PieceReader;
+use super::large_reader::{LARGE_BYTES, LargeReader, LazyReader};
+use super::pieces::{PieceReader, is_intact};
 use crate::EntryFailure;
-use crate::metadata::{FileMetadata, LossTally};
+use crate::metadata::{FileMetadata, LossTally, hands_lists_down};
 use crate::ramdisk::current::{CurrentDirectory, split};
 use crate::ramdisk::manifest::{Entry, StoredPiece};
 use crate::ramdisk::store::{Store, data_name};
@@ -55,16 +56,22 @@ impl RestoreTally {
 pub(super) struct EntryMaker<'s> {
     parent: CurrentDirectory,
     pieces: PieceReader<'s>,
+    large: LazyReader<'s>,
     /// The first path of each inode that has several names.
     linked: HashMap<u64, Vec<u8>>,
+    /// Whether what is made may get an access control list. Directories get theirs at the end, and
+    /// until then hand down what the top has.
+    hands_lists_down: bool,
     tally: RestoreTally,
 }
 
 impl<'s> EntryMaker<'s> {
     pub(super) fn new(store: &'s Store, top: Directory) -> Self {
         Self {
+            hands_lists_down: hands_lists_down(&top),
             parent: CurrentDirectory::new(top),
             pieces: PieceReader::new(store),
+            large: LazyReader::new(store),
             linked: HashMap::new(),
             tally: RestoreTally::default(),
         }
@@ -123,10 +130,17 @@ impl<'s> EntryMaker<'s> {
             return Ok(None);
         }
         let here = self.parent.enter(parent)?;
+        let mut is_given = false;
         let made = match (entry.stat.kind, entry.stat.special(), &entry.link_target) {
             (InodeKind::File, ..) => {
-                let file = here.create_new(name, 0o600)?;
-                let written = write_content(&mut self.pieces, &file, entry, is_stopped);
+                let metadata = metadata_of(entry);
+                let is_plain = metadata.has_plain_mode() && !self.hands_lists_down;
+                let mode = if is_plain { entry.stat.mode } else { 0o600 };
+                let file = here.create_new(name, mode)?;
+                let is_large = entry.stat.bytes >= LARGE_BYTES;
+                let large = is_large.then(|| self.large.reader()).flatten();
+                let readers = (&mut self.pieces, large);
+                let written = write_content(readers, &file, entry, is_stopped);
                 if !matches!(written, Ok(Ok(_))) {
                     here.remove(name)?;
                 }
@@ -134,6 +148,7 @@ impl<'s> EntryMaker<'s> {
                     Ok(bytes) => self.tally.bytes += bytes,
                     Err(why) => return Ok(Some(why)),
                 }
+                is_given = is_plain && metadata.seal_plain(&file)?;
                 file
             }
             (_, Some(special), _) => {
@@ -146,7 +161,9 @@ impl<'s> EntryMaker<'s> {
             }
             _ => return Ok(Some("it is of no kind that is known".to_owned())),
         };
-        give(entry, &made, &mut self.tally.losses)?;
+        if !is_given {
+            give(entry, &made, &mut self.tally.losses)?;
+        }
         if has_several_names {
             self.linked.insert(entry.stat.inode, path.to_vec());
         }
@@ -156,33 +173,54 @@ impl<'s> EntryMaker<'s> {
 
 /// Gives a made entry its metadata.
 fn give(entry: &Entry, made: &File, losses: &mut LossTally) -> sys::Result<()> {
-    let metadata = FileMetadata { stat: entry.stat, extended: entry.extended.clone() };
-    losses.add(&metadata.apply_and_seal(made)?);
+    losses.add(&metadata_of(entry).apply_and_seal(made)?);
     Ok(())
+}
+
+fn metadata_of(entry: &Entry) -> FileMetadata {
+    FileMetadata { stat: entry.stat, extended: entry.extended.clone() }
 }
 
 /// Writes the content of a file: how many bytes, or why it is not to be had.
 fn write_content(
-    pieces: &mut PieceReader<'_>,
+    (pieces, large): (&mut PieceReader<'_>, Option<&mut LargeReader<'_>>),
     file: &File,
     entry: &Entry,
     is_stopped: &AtomicBool,
 ) -> sys::Result<Result<u64, String>> {
     let mut bytes = 0;
-    for piece in &entry.pieces {
+    let mut fault = None;
+    let mut take = |piece: &StoredPiece, content: Option<&[u8]>| {
         if is_stopped.load(Ordering::Relaxed) {
-            return Ok(Err("interrupted".to_owned()));
+            fault = Some("interrupted".to_owned());
+            return Ok(false);
         }
-        let Some(content) = pieces.read(piece) else {
+        let read_at_once = content.filter(|content| is_intact(piece, content));
+        let Some(content) = read_at_once.or_else(|| pieces.read(piece)) else {
             let name = data_name(piece.data);
             let (at, name) = (piece.at, name.display());
-            return Ok(Err(format!("its bytes from {at} on are damaged in {name}")));
+            fault = Some(format!("its bytes from {at} on are damaged in {name}"));
+            return Ok(false);
         };
         let mut done = 0;
         while done < content.len() {
             done += file::write_at(file, &content[done..], piece.at + done as u64)?;
         }
         bytes += content.len() as u64;
+        Ok(true)
+    };
+    match large {
+        Some(large) => large.read(&entry.pieces, &mut take)?,
+        None => {
+            for piece in &entry.pieces {
+                if !take(piece, None)? {
+                    break;
+                }
+            }
+        }
+    }
+    if let Some(why) = fault {
+        return Ok(Err(why));
     }
     let end = entry.pieces.last().map_or(0, StoredPiece::end);
     if end < entry.stat.bytes {

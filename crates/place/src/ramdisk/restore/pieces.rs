@@ -11,10 +11,16 @@ use std::fs::File;
 use sys::file::{self, CacheAdvice};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Data files that are open at a time.
-const MOST_OPEN: usize = 8;
+/// Data files that are open at a time. Few: four readers must do with 64 descriptors, each with its
+/// entries and its [`super::large_reader`].
+const MOST_OPEN: usize = 4;
 /// Bytes that are read at a time.
 const MOST_WINDOW_BYTES: usize = 1 << 20;
+
+/// Whether these are the bytes of a piece.
+pub(super) fn is_intact(piece: &StoredPiece, content: &[u8]) -> bool {
+    xxh3_64(content) == piece.hash
+}
 
 /// Reads pieces.
 #[derive(Debug)]
@@ -44,7 +50,7 @@ impl<'s> PieceReader<'s> {
             }
         };
         let part = &self.window[start..start + bytes];
-        (xxh3_64(part) == piece.hash).then_some(part)
+        is_intact(piece, part).then_some(part)
     }
 
     fn start_in_window(&self, piece: &StoredPiece) -> Option<usize> {
