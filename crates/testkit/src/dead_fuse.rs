@@ -6,10 +6,12 @@
 //! so that no process is left waiting.
 
 use crate::TempDir;
-use crate::fuse_file::{FileContent, answer};
-use crate::fuse_protocol::{REQUEST_ROOM, RootKind, mount, unmount};
+use crate::fuse_mount::{mount, unmount};
+use serve::fuse::channel::RootKind;
+use serve::fuse::server::FileThread;
+use serve::fuse::{Channel, FileOptions};
+use serve::volume::{Volume, VolumeResult};
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -64,12 +66,13 @@ impl DeadFuse {
             .custom_flags(NONBLOCK)
             .open("/dev/fuse")
             .map_err(|error| format!("/dev/fuse: {error}"))?;
-        mount(&device, &path, RootKind::File)?;
+        let channel = Channel::of(device);
+        mount(&channel, &path, RootKind::File)?;
         let state = Arc::new(AtomicU8::new(Dead::Not as u8));
         let seen = Arc::clone(&state);
         let server = std::thread::Builder::new()
             .name("dead-fuse".to_owned())
-            .spawn(move || serve(&device, &seen))
+            .spawn(move || serve(channel, &seen))
             .map_err(|error| format!("a thread: {error}"))?;
         Ok(Self { path, state, server: Some(server), holders: Vec::new(), _directory: directory })
     }
@@ -123,8 +126,10 @@ impl Drop for DeadFuse {
     }
 }
 
-fn serve(mut device: &File, state: &AtomicU8) {
-    let mut request = vec![0; REQUEST_ROOM];
+fn serve(channel: Channel, state: &AtomicU8) {
+    // The attributes are asked for each time, and the file can be mapped as an ordinary one.
+    let options = FileOptions { valid_s: 0, open_flags: 0, ..FileOptions::default() };
+    let mut thread = FileThread::new(channel, Arc::new(Zeros), options);
     loop {
         let now = state.load(Ordering::SeqCst);
         if now == ENDED {
@@ -134,36 +139,32 @@ fn serve(mut device: &File, state: &AtomicU8) {
             std::thread::sleep(PAUSE);
             continue;
         }
-        match device.read(&mut request) {
-            Ok(bytes) if now == Dead::Not as u8 => answer(device, &mut Zeros, &request[..bytes]),
-            Ok(_) => {}
-            // Nothing to take; taken back before it was read; a signal.
-            Err(error) if matches!(error.raw_os_error(), Some(2 | 4 | 11)) => {
-                std::thread::sleep(PAUSE);
-            }
-            Err(_) => return,
+        match thread.step(now == Dead::Not as u8) {
+            Some(true) => {}
+            Some(false) => std::thread::sleep(PAUSE),
+            None => return,
         }
     }
 }
 
-/// A file of zeros whose attributes are asked for each time.
+/// A file of zeros.
 struct Zeros;
 
-impl FileContent for Zeros {
-    const VALID_S: u64 = 0;
-    /// As an ordinary file, which can be mapped.
-    const OPEN_FLAGS: u32 = 0;
-
+impl Volume for Zeros {
     fn bytes(&self) -> u64 {
         FILE_BYTES
     }
 
-    fn read(&mut self, _offset: u64, bytes: usize) -> &[u8] {
-        const ZEROS: &[u8] = &[0; 1 << 20];
-        &ZEROS[..bytes]
+    fn read(&self, _offset: u64, buffer: &mut [u8]) -> VolumeResult {
+        buffer.fill(0);
+        Ok(())
     }
 
-    fn write(&mut self, _offset: u64, _data: &[u8]) {}
+    fn write(&self, _offset: u64, _data: &[u8]) -> VolumeResult {
+        Ok(())
+    }
 
-    fn flush(&mut self) {}
+    fn flush(&self) -> VolumeResult {
+        Ok(())
+    }
 }

@@ -6,8 +6,8 @@
 //! The first fault whose trigger matches decides.
 
 use crate::disk_model::{DiskRequest, RequestKind};
-use crate::fuse_protocol::errno;
 use crate::true_size::{Beyond, TrueSize};
+use serve::fuse::protocol::errno;
 use std::ops::Range;
 
 /// What makes a fault happen.

@@ -14,12 +14,13 @@ use crate::cut_disk::DiskChange;
 use crate::disk_model::{DiskRequest, RequestKind};
 use crate::fault_plan::{FaultPlan, FileFault, Judgement};
 use crate::fuse_leftovers::remove_leftovers;
-use crate::fuse_protocol::{
-    HEADER_IN, REQUEST_ROOM, RootKind, WRITE_DATA, errno, init_body, mount, number32, number64,
-    opcode, reply, unmount,
+use crate::fuse_mount::{mount, unmount};
+use serve::fuse::channel::RootKind;
+use serve::fuse::protocol::{
+    FileRequestKind, HEADER_IN, REQUEST_ROOM, WRITE_DATA, errno, init_body, number32, number64,
+    opcode, parse, unique,
 };
-use std::fs::File;
-use std::io::Read;
+use serve::fuse::{Channel, Received};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -69,13 +70,9 @@ impl FaultyFiles {
         remove_leftovers();
         let point = directory.join("faulty");
         std::fs::create_dir(&point).map_err(|error| format!("a mount point: {error}"))?;
-        let device = File::options()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")
-            .map_err(|error| format!("/dev/fuse: {error}"))?;
-        mount(&device, &point, RootKind::Directory)?;
-        let server = Arc::new(Server::new(device, Tree::new(real, caching), plan));
+        let channel = Channel::open().map_err(|error| error.to_string())?;
+        mount(&channel, &point, RootKind::Directory)?;
+        let server = Arc::new(Server::new(channel, Tree::new(real, caching), plan));
         let serving = Arc::clone(&server);
         // From here on `Drop` unmounts.
         let mut files = Self { point, server, thread: None, directory: Some(directory) };
@@ -186,7 +183,7 @@ impl Drop for FaultyFiles {
 
 #[derive(Debug)]
 struct Server {
-    device: File,
+    channel: Channel,
     state: Mutex<State>,
     released: Condvar,
 }
@@ -206,7 +203,7 @@ struct State {
 }
 
 impl Server {
-    fn new(device: File, tree: Tree, plan: FaultPlan) -> Self {
+    fn new(channel: Channel, tree: Tree, plan: FaultPlan) -> Self {
         let state = State {
             tree,
             plan,
@@ -217,7 +214,7 @@ impl Server {
             hanging: 0,
             releases: 0,
         };
-        Self { device, state: Mutex::new(state), released: Condvar::new() }
+        Self { channel, state: Mutex::new(state), released: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -229,13 +226,12 @@ impl Server {
     fn serve(self: &Arc<Self>) {
         let mut room = vec![0; REQUEST_ROOM];
         loop {
-            match (&self.device).read(&mut room) {
-                Ok(bytes) if bytes >= HEADER_IN => self.answer_or_fail(&room[..bytes]),
-                Ok(_) => return,
-                // Taken back before it was read, or a signal came.
-                Err(error) if matches!(error.raw_os_error(), Some(2 | 4 | 11)) => {}
-                // Unmounted.
-                Err(_) => return,
+            match self.channel.receive(&mut room) {
+                Received::Request(request) if request.len() >= HEADER_IN => {
+                    self.answer_or_fail(request);
+                }
+                Received::Nothing => {}
+                Received::Request(_) | Received::Ended => return,
             }
         }
     }
@@ -244,17 +240,17 @@ impl Server {
     fn answer_or_fail(self: &Arc<Self>, request: &[u8]) {
         let answered = std::panic::catch_unwind(AssertUnwindSafe(|| self.answer(request)));
         if answered.is_err() {
-            reply(&self.device, number64(request, 8), -errno::EIO, &[]);
+            self.channel.answer(unique(request), errno::EIO, &[]);
         }
     }
 
     fn answer(self: &Arc<Self>, request: &[u8]) {
-        let unique = number64(request, 8);
+        let unique = unique(request);
         let mut state = self.state();
         let outcome = match number32(request, 4) {
             // These have no answer.
             opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => return,
-            opcode::INIT => Ok(init_body(request).to_vec()),
+            opcode::INIT => init(request),
             kind @ (opcode::RELEASE | opcode::RELEASEDIR) => state.tree.perform(kind, request),
             _ if state.removed => Err(errno::ENODEV),
             kind @ (opcode::READ | opcode::WRITE | opcode::FSYNC) => {
@@ -273,8 +269,8 @@ impl Server {
         };
         drop(state);
         match outcome {
-            Ok(body) => reply(&self.device, unique, 0, &body),
-            Err(error) => reply(&self.device, unique, -error, &[]),
+            Ok(body) => self.channel.answer(unique, 0, &body),
+            Err(error) => self.channel.answer(unique, error, &[]),
         }
     }
 
@@ -292,9 +288,17 @@ impl Server {
                 state.serve_data(number32(&request, 4), &request, None)
             };
             drop(state);
-            let (error, body) = outcome.map_or_else(|e| (-e, Vec::new()), |body| (0, body));
-            reply(&server.device, number64(&request, 8), error, &body);
+            let (error, body) = outcome.map_or_else(|e| (e, Vec::new()), |body| (0, body));
+            server.channel.answer(unique(&request), error, &body);
         });
+    }
+}
+
+/// The answer to the first request.
+fn init(request: &[u8]) -> Result<Vec<u8>, i32> {
+    match parse(request).map(|request| request.kind) {
+        Ok(FileRequestKind::Init(init)) => Ok(init_body(init, 0).to_vec()),
+        _ => Err(errno::EIO),
     }
 }
 

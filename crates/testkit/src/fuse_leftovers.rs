@@ -1,7 +1,7 @@
 //! Removes what tests that were killed left mounted: their FUSE files and directories, and what is
 //! above them (loop devices, file systems, swap areas).
 
-use crate::fuse_protocol::{SOURCE_PREFIX, unmount};
+use crate::fuse_mount::{SOURCE_PREFIX, unmount};
 use std::path::Path;
 use sys::loop_device::LoopDevice;
 

@@ -16,7 +16,7 @@ mod faulty_disk;
 mod faulty_files;
 mod fuse_file;
 mod fuse_leftovers;
-mod fuse_protocol;
+mod fuse_mount;
 mod kernel_trace;
 mod loop_device;
 mod made_who;

@@ -1,7 +1,7 @@
 //! A fresh file system, mostly ext4, on a device of a test's own: a slow or faulty disk, or a
 //! loop device over a file in RAM, whose queue settings and limits a test may change. Needs root.
 
-use crate::fuse_protocol::unmount;
+use crate::fuse_mount::unmount;
 use crate::{LoopDevice, SlowDisk, TempDir, run};
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};

@@ -11,12 +11,13 @@
 //! some could need the memory that a write to this disk takes. Needs root and /dev/fuse.
 
 use crate::disk_model::{DiskModel, DiskRequest, RequestKind, Timing};
-use crate::fuse_file::{FileContent, FuseFile};
+use crate::fuse_file::FuseFile;
 use crate::fuse_leftovers::remove_leftovers;
 use crate::{FileSystem, LoopDevice, Mount, SwapDevice, TrueSize};
+use serve::volume::{Volume, VolumeResult};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A request that comes this soon after the last was served had waited in line: the disk
@@ -81,16 +82,16 @@ impl SlowDisk {
         remove_leftovers();
         let counters = Arc::new(Counters::default());
         let is_rotational = model.timing().head.is_some();
-        let file = FuseFile::mount(Platter {
+        let platter = Platter {
             model,
-            len_bytes: bytes,
             bytes: vec![0; true_size.map_or(bytes, |size| size.bytes.min(bytes)) as usize],
             true_size,
-            gathered: Vec::new(),
             free_at: Instant::now(),
             head: 0,
             counters: Arc::clone(&counters),
-        })?;
+        };
+        let file =
+            FuseFile::mount(PlatterVolume { len_bytes: bytes, platter: Mutex::new(platter) })?;
         let device = LoopDevice::direct_over(file.path())?;
         let mut disk = Self { device, settings: Vec::new(), counters, file };
         // What the kernel sets for a real one.
@@ -183,13 +184,9 @@ struct Counters {
 /// The disk behind the file.
 struct Platter {
     model: DiskModel,
-    /// What it claims to have.
-    len_bytes: u64,
     /// What it has.
     bytes: Vec<u8>,
     true_size: Option<TrueSize>,
-    /// The last read of a disk that has less than it claims.
-    gathered: Vec<u8>,
     /// When the last request was served.
     free_at: Instant,
     /// Where it ended.
@@ -212,48 +209,70 @@ impl Platter {
         }
         std::thread::sleep(self.free_at.saturating_duration_since(now));
     }
+
+    /// Where a range is in the memory, as [`TrueSize::places`].
+    fn places(&self, offset: u64, bytes: u64) -> Vec<(Option<u64>, u64)> {
+        let whole = || vec![(Some(offset), bytes)];
+        self.true_size.map_or_else(whole, |size| size.places(offset, bytes))
+    }
 }
 
-impl FileContent for Platter {
+/// The disk as it is served.
+struct PlatterVolume {
+    /// What it claims to have.
+    len_bytes: u64,
+    platter: Mutex<Platter>,
+}
+
+impl PlatterVolume {
+    fn platter(&self) -> MutexGuard<'_, Platter> {
+        self.platter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Volume for PlatterVolume {
     fn bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    fn read(&mut self, offset: u64, bytes: usize) -> &[u8] {
-        self.counters.reads.fetch_add(1, Relaxed);
-        self.counters.read_bytes.fetch_add(bytes as u64, Relaxed);
-        self.serve(RequestKind::Read, offset, bytes as u64);
-        let Some(size) = self.true_size else {
-            return &self.bytes[offset as usize..offset as usize + bytes];
-        };
-        self.gathered.clear();
-        for (place, len) in size.places(offset, bytes as u64) {
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> VolumeResult {
+        let mut platter = self.platter();
+        let bytes = buffer.len() as u64;
+        platter.counters.reads.fetch_add(1, Relaxed);
+        platter.counters.read_bytes.fetch_add(bytes, Relaxed);
+        platter.serve(RequestKind::Read, offset, bytes);
+        let mut rest = buffer;
+        for (place, len) in platter.places(offset, bytes) {
+            let (part, behind) = rest.split_at_mut(len as usize);
+            rest = behind;
             match place {
-                Some(at) => self.gathered.extend(&self.bytes[at as usize..(at + len) as usize]),
-                None => self.gathered.resize(self.gathered.len() + len as usize, 0),
+                Some(at) => part.copy_from_slice(&platter.bytes[at as usize..(at + len) as usize]),
+                None => part.fill(0),
             }
         }
-        &self.gathered
+        Ok(())
     }
 
-    fn write(&mut self, offset: u64, data: &[u8]) {
+    fn write(&self, offset: u64, data: &[u8]) -> VolumeResult {
+        let mut platter = self.platter();
         let bytes = data.len() as u64;
-        self.counters.writes.fetch_add(1, Relaxed);
-        self.counters.written_bytes.fetch_add(bytes, Relaxed);
-        self.serve(RequestKind::Write, offset, bytes);
-        let whole = || vec![(Some(offset), bytes)];
+        platter.counters.writes.fetch_add(1, Relaxed);
+        platter.counters.written_bytes.fetch_add(bytes, Relaxed);
+        platter.serve(RequestKind::Write, offset, bytes);
         let mut rest = data;
-        for (place, len) in self.true_size.map_or_else(whole, |size| size.places(offset, bytes)) {
+        for (place, len) in platter.places(offset, bytes) {
             let (part, behind) = rest.split_at(len as usize);
             rest = behind;
             if let Some(at) = place {
-                self.bytes[at as usize..(at + len) as usize].copy_from_slice(part);
+                platter.bytes[at as usize..(at + len) as usize].copy_from_slice(part);
             }
         }
+        Ok(())
     }
 
-    fn flush(&mut self) {
-        self.serve(RequestKind::Flush, 0, 0);
+    fn flush(&self) -> VolumeResult {
+        self.platter().serve(RequestKind::Flush, 0, 0);
+        Ok(())
     }
 }
 

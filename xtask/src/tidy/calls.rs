@@ -103,6 +103,7 @@ const SETTING_WRITES: CallRule = CallRule {
         ("crates/sys/src/directory.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/directory/found.rs", "OFlags::RDWR", HELD),
         ("crates/sys/src/file/scratch.rs", ".write(true)", NAMELESS),
+        ("crates/sys/src/fuse_device.rs", ".write(true)", FUSE),
         ("crates/sys/src/helper.rs", "fs::write", GROUP),
         ("crates/sys/src/perf/holder.rs", "O_WRONLY", GROUP),
         ("crates/sys/src/shared_memory.rs", "OFlags::RDWR", NAMELESS),
@@ -111,6 +112,7 @@ const SETTING_WRITES: CallRule = CallRule {
 
 const ITSELF: &str = "what the kernel kills first, of the process itself";
 const DAMAGED: &str = "what an own write replaced on a disk that lies about its size";
+const FUSE: &str = "/dev/fuse: answers to requests of the kernel";
 const HELD: &str = "a file below a held directory, which callers choose";
 const NAMELESS: &str = "a file without a name, through its descriptor or in memory";
 

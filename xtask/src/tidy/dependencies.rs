@@ -24,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("place", &["machine", "model", "sys", "transfer", "undo"]),
     ("policy", &["model"]),
     ("record", &["machine", "model", "sys", "undo"]),
+    ("serve", &["model", "sys"]),
     ("sys", &["model"]),
     (
         "terrace",
@@ -34,13 +35,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("undo", &["machine", "model", "sys"]),
     ("viewer", &["model"]),
-    (TESTKIT, &["model", "sys"]),
+    (TESTKIT, &["model", "serve", "sys"]),
     ("transfer", &["model", "sys"]),
     ("xtask", &["model", TESTKIT]),
 ];
 
 /// Every member may use this one in its tests, none of the product otherwise.
 const TESTKIT: &str = "testkit";
+
+/// Which other members a member may use in its tests alone.
+const IN_TESTS: &[(&str, &str)] = &[
+    // The driver of any engine is tested with the one that there is.
+    ("serve", "cache"),
+];
 
 /// The crates that do no I/O and read no clock.
 const PURE: &[&str] = &["cache", "explain", "model", "policy"];
@@ -84,8 +91,10 @@ fn direction(package: &Package) -> Vec<Violation> {
         return vec![Violation::new(&path, 1, text)];
     };
     let may_use = |dependency: &&Dependency| {
-        let in_tests = dependency.kind == Kind::Dev && dependency.name == TESTKIT;
-        in_tests || allowed.contains(&dependency.name.as_str())
+        let (user, used) = (package.name.as_str(), dependency.name.as_str());
+        let in_tests =
+            dependency.kind == Kind::Dev && (used == TESTKIT || IN_TESTS.contains(&(user, used)));
+        in_tests || allowed.contains(&used)
     };
     package
         .dependencies
@@ -278,6 +287,9 @@ mod tests {
         let none: [&str; 0] = [];
         assert_eq!(uses("sys", TESTKIT, Kind::Dev), none);
         assert_eq!(uses("sys", TESTKIT, Kind::Normal), ["`sys` may not use `testkit`"]);
+        assert_eq!(uses("serve", "cache", Kind::Dev), none);
+        assert_eq!(uses("serve", "cache", Kind::Normal), ["`serve` may not use `cache`"]);
+        assert_eq!(uses("measure", "cache", Kind::Dev), ["`measure` may not use `cache`"]);
     }
 
     #[test]

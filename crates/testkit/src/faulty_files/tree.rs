@@ -5,8 +5,8 @@
 
 use super::Caching;
 use crate::fault_plan::FaultPlan;
-use crate::fuse_protocol::{
-    DIRECT, HEADER_IN, WRITE_DATA, errno, number32, number64, opcode, words,
+use serve::fuse::protocol::{
+    HEADER_IN, OPEN_DIRECT, WRITE_DATA, errno, number32, number64, opcode, words,
 };
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -194,7 +194,7 @@ impl Tree {
     fn keep(&mut self, node: u64, file: File) -> Vec<u8> {
         self.next += 1;
         self.files.insert(self.next, (node, file));
-        opened(self.next, if self.caching == Caching::Never { DIRECT } else { 0 })
+        opened(self.next, if self.caching == Caching::Never { OPEN_DIRECT } else { 0 })
     }
 
     fn remove(

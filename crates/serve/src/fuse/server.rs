@@ -1,0 +1,181 @@
+//! Serves a volume as the only file of a file system, with one thread for each channel.
+//!
+//! Each thread reads a request, has the volume do it and answers, so as many requests are under way
+//! as there are channels. A panic of the volume is an error of that request alone. The threads end
+//! when the file system is unmounted.
+
+use super::channel::{Channel, Received};
+use super::protocol::{
+    self, DATA_BYTES_MAX, FileRequest, FileRequestKind, OPEN_DIRECT, REQUEST_ROOM, attributes_body,
+    errno, init_body, open_body, statfs_body, words,
+};
+use crate::volume::{Volume, VolumeResult, is_within};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// How the file behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileOptions {
+    /// How many seconds the kernel may keep its attributes.
+    pub valid_s: u64,
+    /// How the kernel is to treat an open file, as `OPEN_DIRECT` of [`protocol`].
+    pub open_flags: u32,
+    /// Holes can be punched, so a loop device over it can be trimmed.
+    pub has_holes: bool,
+    /// Requests that the kernel may have under way for a loop device; 0 is its own limit, 12.
+    pub background: u16,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { valid_s: 3600, open_flags: OPEN_DIRECT, has_holes: false, background: 0 }
+    }
+}
+
+impl FileOptions {
+    /// For a loop device with as many requests under way as the kernel has.
+    pub const DISK: Self = Self {
+        valid_s: 3600,
+        open_flags: OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
+        has_holes: true,
+        background: 128,
+    };
+}
+
+/// The threads that serve a file.
+#[derive(Debug)]
+pub struct FileServer {
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl FileServer {
+    /// Begins to serve `volume` through all `channels` of one connection.
+    ///
+    /// # Errors
+    /// When a thread cannot be started.
+    pub fn start(
+        channels: Vec<Channel>,
+        volume: Arc<dyn Volume>,
+        options: FileOptions,
+    ) -> sys::Result<Self> {
+        let mut threads = Vec::with_capacity(channels.len());
+        for channel in channels {
+            let mut thread = FileThread::new(channel, Arc::clone(&volume), options);
+            let started = std::thread::Builder::new()
+                .name("fuse".to_owned())
+                .spawn(move || thread.run())
+                .map_err(|source| sys::Error::new("start a thread", source))?;
+            threads.push(started);
+        }
+        Ok(Self { threads })
+    }
+
+    /// Waits until the file system is unmounted.
+    pub fn join(self) {
+        for thread in self.threads {
+            // It catches what its volume panics with.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// One thread with its channel and the memory that it needs.
+pub struct FileThread {
+    channel: Channel,
+    volume: Arc<dyn Volume>,
+    options: FileOptions,
+    request: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl std::fmt::Debug for FileThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileThread").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+impl FileThread {
+    /// All memory is made here.
+    #[must_use]
+    pub fn new(channel: Channel, volume: Arc<dyn Volume>, options: FileOptions) -> Self {
+        let (request, data) = (vec![0; REQUEST_ROOM], vec![0; DATA_BYTES_MAX]);
+        Self { channel, volume, options, request, data }
+    }
+
+    /// Serves until the file system is unmounted.
+    pub fn run(&mut self) {
+        while self.step(true).is_some() {}
+    }
+
+    /// Reads one request and answers it, unless `answers` is false; `None` when the file system is
+    /// unmounted, else whether there was one.
+    pub fn step(&mut self, answers: bool) -> Option<bool> {
+        let request = match self.channel.receive(&mut self.request) {
+            Received::Request(request) => request,
+            Received::Nothing => return Some(false),
+            Received::Ended => return None,
+        };
+        if !answers {
+            return Some(true);
+        }
+        let Ok(FileRequest { unique, kind }) = protocol::parse(request) else {
+            self.channel.answer(protocol::unique(request), errno::EIO, &[]);
+            return Some(true);
+        };
+        let (volume, options) = (self.volume.as_ref(), self.options);
+        let (channel, data) = (&self.channel, &mut self.data);
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            answer(channel, volume, options, unique, kind, data);
+        }));
+        if done.is_err() {
+            channel.answer(unique, errno::EIO, &[]);
+        }
+        Some(true)
+    }
+}
+
+fn answer(
+    channel: &Channel,
+    volume: &dyn Volume,
+    options: FileOptions,
+    unique: u64,
+    kind: FileRequestKind<'_>,
+    room: &mut [u8],
+) {
+    let answer = |error, body: &[u8]| channel.answer(unique, error, body);
+    let end = |result: VolumeResult, body: &[u8]| match result {
+        Ok(()) => channel.answer(unique, 0, body),
+        Err(error) => channel.answer(unique, error.0, &[]),
+    };
+    let is_inside = |offset, len| is_within(volume.bytes(), offset, len);
+    match kind {
+        FileRequestKind::Init(init) => answer(0, &init_body(init, options.background)),
+        FileRequestKind::Attributes => {
+            answer(0, &attributes_body(volume.bytes(), options.valid_s));
+        }
+        FileRequestKind::Open => answer(0, &open_body(options.open_flags)),
+        FileRequestKind::Read { offset, len } => match room.get_mut(..len as usize) {
+            Some(buffer) if is_inside(offset, len.into()) => {
+                let result = volume.read(offset, buffer);
+                end(result, buffer);
+            }
+            _ => answer(errno::EIO, &[]),
+        },
+        FileRequestKind::Write { offset, data } if is_inside(offset, data.len() as u64) => {
+            end(volume.write(offset, data), &words(data.len() as u32, 0));
+        }
+        FileRequestKind::Zero { offset, len } if options.has_holes && is_inside(offset, len) => {
+            end(volume.write_zeroes(offset, len), &[]);
+        }
+        FileRequestKind::Zero { .. } if options.has_holes => answer(errno::EOPNOTSUPP, &[]),
+        FileRequestKind::Write { .. } => answer(errno::EIO, &[]),
+        FileRequestKind::Sync => end(volume.flush(), &[]),
+        FileRequestKind::StatFs if options.has_holes => answer(0, &statfs_body(volume.bytes())),
+        FileRequestKind::Acknowledge => answer(0, &[]),
+        FileRequestKind::Unanswered => {}
+        FileRequestKind::Zero { .. } | FileRequestKind::StatFs | FileRequestKind::Unknown => {
+            answer(errno::ENOSYS, &[]);
+        }
+    }
+}
