@@ -3,6 +3,7 @@
 //! - [`volume`]: the contract of what is exported, blocking and called from several threads;
 //! - [`fuse`]: a volume as the only file of a file system, to put a loop device on; its server may
 //!   be killed and a successor goes on, without an error to those who use it;
+//! - [`nbd`]: a volume over the protocol of network block devices, also to the kernel's own client;
 //! - [`supervisor`]: starts a server again and again, and keeps its open files ([`holder`]) for the
 //!   successor.
 //!
@@ -13,5 +14,6 @@
 
 pub mod fuse;
 pub mod holder;
+pub mod nbd;
 pub mod supervisor;
 pub mod volume;

@@ -32,6 +32,7 @@ pub mod lock;
 pub mod loop_device;
 pub mod memory;
 pub mod mount;
+pub mod nbd;
 pub mod pagemap;
 pub mod parent;
 pub mod perf;

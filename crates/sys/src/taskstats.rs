@@ -49,23 +49,49 @@ impl Connection {
     /// `NotFound` where the kernel has no task accounting; `Unsupported` or `Other` where a
     /// filter forbids such sockets.
     pub fn open() -> Result<Self> {
-        const OPERATION: &str = "open the kernel's task accounting";
+        Self::of_family("open the kernel's task accounting", b"TASKSTATS\0")
+    }
+
+    /// Opens a socket for another family of generic netlink; its name ends with a zero.
+    pub(crate) fn of_family(operation: &'static str, name: &[u8]) -> Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: takes numbers; touches no memory of ours.
         let answer = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_GENERIC) };
-        let number = check(OPERATION, answer)?;
+        let number = check(operation, answer)?;
         // SAFETY: the call succeeded, so it is open and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let mut connection =
             Self { socket, family: CONTROL_FAMILY, sequence: 0, buffer: vec![0; BUFFER_BYTES] };
-        let name = attribute(CONTROL_ATTRIBUTE_NAME, b"TASKSTATS\0");
-        connection.send(OPERATION, CONTROL_GET_FAMILY, &name)?;
-        let bytes = connection.receive(OPERATION)?.unwrap_or(0);
+        let name = attribute(CONTROL_ATTRIBUTE_NAME, name);
+        connection.send(operation, CONTROL_GET_FAMILY, &name)?;
+        let bytes = connection.receive(operation)?.unwrap_or(0);
         let answer = connection.buffer.get(..bytes).unwrap_or_default();
-        connection.family = family_of(OPERATION, answer)?;
+        connection.family = family_of(operation, answer)?;
         // The acknowledgement follows the answer; left there, it would pass for the next.
-        while connection.receive(OPERATION)?.is_some() {}
+        while connection.receive(operation)?.is_some() {}
         Ok(connection)
+    }
+
+    /// Sends a command of the family: the attributes of the answer, if it has any.
+    pub(crate) fn command(
+        &mut self,
+        operation: &'static str,
+        command: u8,
+        attributes: &[u8],
+    ) -> Result<Vec<(u16, Vec<u8>)>> {
+        self.send(operation, command, attributes)?;
+        let mut answer = Vec::new();
+        while let Some(bytes) = self.receive(operation)? {
+            for (kind, body) in parse::bodies(&self.buffer[..bytes]) {
+                if kind == parse::KIND_ERROR {
+                    refused(operation, parse::error_number(body))?;
+                    continue;
+                }
+                let attributes = body.get(parse::GENERIC_HEADER_BYTES..).unwrap_or_default();
+                answer.extend(parse::attributes(attributes).map(|(id, it)| (id, it.to_vec())));
+            }
+        }
+        Ok(answer)
     }
 
     /// From now on the kernel notifies this socket of every thread that ends, on whichever of

@@ -83,10 +83,10 @@ pub(super) enum Message {
 }
 
 /// A message that is an error or an acknowledgement.
-pub(super) const KIND_ERROR: u16 = 2;
+pub(crate) const KIND_ERROR: u16 = 2;
 
 /// Command, version and padding in front of the attributes.
-pub(super) const GENERIC_HEADER_BYTES: usize = 4;
+pub(crate) const GENERIC_HEADER_BYTES: usize = 4;
 
 /// Length, kind, flags, sequence and port in front of every message.
 const HEADER_BYTES: usize = 16;
@@ -284,7 +284,7 @@ pub(super) fn header(family: u16, command: u8, sequence: u32, attributes: &[u8])
 }
 
 /// One attribute with its padding.
-pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     // Values are a list of processors at most, far below the 64 KiB of the field.
     let bytes = (4 + value.len()) as u16;
     let mut attribute = Vec::with_capacity(value.len() + 8);
@@ -304,7 +304,7 @@ pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message> {
 }
 
 /// Kind and body of each message.
-pub(super) fn bodies(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn bodies(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.first_chunk::<HEADER_BYTES>()?;
         let length = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -316,7 +316,7 @@ pub(super) fn bodies(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 }
 
 /// Kind and value of each attribute.
-pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = bytes.first_chunk::<4>()?;
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
@@ -328,7 +328,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// The positive error number of an error message; 0 for an acknowledgement.
-pub(super) fn error_number(body: &[u8]) -> i32 {
+pub(crate) fn error_number(body: &[u8]) -> i32 {
     let bytes = body.first_chunk::<4>().copied().unwrap_or_default();
     i32::from_ne_bytes(bytes).checked_neg().unwrap_or(i32::MAX)
 }
