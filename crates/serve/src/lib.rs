@@ -4,6 +4,7 @@
 //! - [`fuse`]: a volume as the only file of a file system, to put a loop device on; its server may
 //!   be killed and a successor goes on, without an error to those who use it;
 //! - [`nbd`]: a volume over the protocol of network block devices, also to the kernel's own client;
+//! - [`driver`]: an engine of `model::engine` with real devices, as a volume;
 //! - [`supervisor`]: starts a server again and again, and keeps its open files ([`holder`]) for the
 //!   successor.
 //!
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod driver;
 pub mod fuse;
 pub mod holder;
 pub mod nbd;

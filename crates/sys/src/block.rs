@@ -14,6 +14,8 @@ use std::path::Path;
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
 /// `BLKDISCARD`, from linux/fs.h.
 const BLKDISCARD: libc::c_ulong = 0x1277;
+/// `BLKZEROOUT`, from linux/fs.h.
+const BLKZEROOUT: libc::c_ulong = 0x127f;
 
 /// The device's size in bytes.
 ///
@@ -45,6 +47,17 @@ pub fn discard(file: &File, range: Range<u64>) -> Result<()> {
     // SAFETY: this ioctl reads two 64-bit numbers; `range` is live.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKDISCARD as _, range.as_ptr()) };
     check("discard", answer).map(drop)
+}
+
+/// Stores zeros in a range of whole logical blocks, by the device itself where it can.
+///
+/// # Errors
+/// `Unsupported` if `file` is not a block device; `Invalid` for a misaligned range.
+pub fn zero_out(file: &File, range: Range<u64>) -> Result<()> {
+    let range = [range.start, range.end.saturating_sub(range.start)];
+    // SAFETY: this ioctl reads two 64-bit numbers; `range` is live.
+    let answer = unsafe { libc::ioctl(file.as_raw_fd(), BLKZEROOUT as _, range.as_ptr()) };
+    check("store zeros", answer).map(drop)
 }
 
 /// Writes `content` over the block at `offset` of the device at `path`, past the page cache, but

@@ -12,6 +12,7 @@ pub mod attributes;
 pub mod background;
 pub mod block;
 pub mod bpf;
+pub mod buffer_pool;
 pub mod cachestat;
 pub mod clock;
 pub mod descriptors;

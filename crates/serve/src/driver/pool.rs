@@ -1,0 +1,97 @@
+//! The threads of one device: operations are done in the order in which they were given out, as
+//! many at a time as there are threads.
+//!
+//! A pool has its device for good. When another device takes its place, the pool is closed: what it
+//! was given before it still does, on its own device, and then its threads end.
+
+use super::device::{DriverDevice, ended, read};
+use crate::volume::whole;
+use model::engine::{ErrorNumber, IoResult, OperationId};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use sys::buffer_pool::{ExclusivePart, SharedPart};
+
+/// Operations that wait without another allocation.
+const WAITING: usize = 1024;
+
+/// An operation with the memory that it reads or fills.
+#[derive(Debug)]
+pub(super) struct QueuedOperation {
+    pub(super) id: OperationId,
+    pub(super) work: DeviceOperation,
+}
+
+/// What is done with the device.
+#[derive(Debug)]
+pub(super) enum DeviceOperation {
+    Read { offset: u64, part: ExclusivePart },
+    Write { offset: u64, part: SharedPart },
+    Flush,
+    Discard(Range<u64>),
+    WriteZeroes(Range<u64>),
+    Revoke,
+}
+
+/// A device and what waits for it.
+pub(super) struct Pool {
+    device: Arc<dyn DriverDevice>,
+    queue: Mutex<JobQueue>,
+    wake: Condvar,
+}
+
+struct JobQueue {
+    jobs: VecDeque<QueuedOperation>,
+    is_closed: bool,
+}
+
+impl Pool {
+    pub(super) fn new(device: Arc<dyn DriverDevice>) -> Arc<Self> {
+        let queue = JobQueue { jobs: VecDeque::with_capacity(WAITING), is_closed: false };
+        Arc::new(Self { device, queue: Mutex::new(queue), wake: Condvar::new() })
+    }
+
+    /// Adds an operation.
+    pub(super) fn add(&self, job: QueuedOperation) {
+        self.queue().jobs.push_back(job);
+        self.wake.notify_one();
+    }
+
+    /// Lets the threads end when nothing is left to do.
+    pub(super) fn close(&self) {
+        self.queue().is_closed = true;
+        self.wake.notify_all();
+    }
+
+    /// The next operation; `None` when the pool is closed and has none.
+    pub(super) fn next(&self) -> Option<QueuedOperation> {
+        let waits = |queue: &mut JobQueue| queue.jobs.is_empty() && !queue.is_closed;
+        let waited = self.wake.wait_while(self.queue(), waits);
+        waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
+    }
+
+    /// Does an operation; a panic of the device is an error of it alone. A medium that `grows` has
+    /// zeros behind its end.
+    pub(super) fn perform(&self, work: &mut DeviceOperation, grows: bool) -> IoResult {
+        let device = self.device.as_ref();
+        let done = catch_unwind(AssertUnwindSafe(|| match work {
+            DeviceOperation::Read { offset, part } => {
+                read(device, *offset, part.bytes_mut(), grows)
+            }
+            DeviceOperation::Write { offset, part } => {
+                whole(device.write_at(part.bytes(), *offset), part.bytes().len())
+            }
+            DeviceOperation::Flush => ended(device.flush()),
+            DeviceOperation::Discard(range) => ended(device.discard(range.clone())),
+            DeviceOperation::WriteZeroes(range) => ended(device.write_zeroes(range.clone())),
+            DeviceOperation::Revoke => ended(device.revoke()),
+        }));
+        done.unwrap_or(Err(ErrorNumber::EIO))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
+        // Nothing panics while it is held.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

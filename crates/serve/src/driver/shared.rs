@@ -1,0 +1,413 @@
+//! What the threads of a driver share: the engine, its buffers, and the requests that are open.
+//!
+//! Each input is handled under one lock. What the engine wants done is given to the pools before
+//! the lock is released, so that operations begin in the order of the engine. If the engine panics,
+//! every request that is open and that comes later fails.
+
+use super::DriverOptions;
+use super::pool::{DeviceOperation, Pool, QueuedOperation};
+use crate::volume::VolumeResult;
+use model::engine::{
+    BufferId, BufferRange, Device, Engine, ErrorNumber, Event, Input, IoResult, Operation,
+    OperationId, Output, Request, RequestId,
+};
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use sys::buffer_pool::BufferPool;
+
+/// Outputs of one input that need no more memory.
+const OUTPUTS: usize = 1024;
+
+/// A part of what a caller reads or writes, of the size of one request.
+pub(super) enum RequestData<'a> {
+    Read(&'a mut [u8]),
+    Write(&'a [u8]),
+}
+
+impl RequestData<'_> {
+    fn len(&self) -> u32 {
+        match self {
+            Self::Read(piece) => piece.len() as u32,
+            Self::Write(piece) => piece.len() as u32,
+        }
+    }
+}
+
+/// How far a detach is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detachment {
+    NotEnded,
+    Ended { is_proved: bool },
+}
+
+/// What is under the lock.
+pub(super) struct DriverState {
+    engine: Box<dyn Engine + Send>,
+    buffers: BufferPool,
+    pools: Vec<Arc<Pool>>,
+    outputs: Vec<Output>,
+    slots: Vec<Slot>,
+    /// Slots that no request has.
+    idle: Vec<usize>,
+    next_id: u64,
+    /// Ranges that open requests change.
+    changing: Vec<(RequestId, Range<u64>)>,
+    pub(super) detachment: Detachment,
+    is_broken: bool,
+}
+
+/// The place of one open request, with its buffer.
+struct Slot {
+    buffer: BufferId,
+    request: Option<RequestId>,
+    result: Option<IoResult>,
+}
+
+impl DriverState {
+    /// `own` are the buffers of the requests.
+    pub(super) fn new(
+        engine: Box<dyn Engine + Send>,
+        buffers: BufferPool,
+        own: Vec<BufferId>,
+        pools: Vec<Arc<Pool>>,
+    ) -> Self {
+        let slot = |buffer| Slot { buffer, request: None, result: None };
+        let slots: Vec<_> = own.into_iter().map(slot).collect();
+        Self {
+            engine,
+            buffers,
+            pools,
+            outputs: Vec::with_capacity(OUTPUTS),
+            idle: (0..slots.len()).collect(),
+            changing: Vec::with_capacity(slots.len()),
+            slots,
+            next_id: 0,
+            detachment: Detachment::NotEnded,
+            is_broken: false,
+        }
+    }
+
+    /// The pool of a device is this one now; the former one.
+    pub(super) fn set_pool(&mut self, device: Device, pool: Arc<Pool>) -> Arc<Pool> {
+        std::mem::replace(&mut self.pools[device as usize], pool)
+    }
+
+    /// How many open requests change the volume.
+    #[cfg(test)]
+    pub(super) fn changing(&self) -> usize {
+        self.changing.len()
+    }
+
+    pub(super) fn close_pools(&self) {
+        self.pools.iter().for_each(|pool| pool.close());
+    }
+
+    /// Leases the memory of an operation and gives it to the pool that its device has now.
+    fn give_out(&mut self, id: OperationId, device: Device, operation: Operation) {
+        let work = match operation {
+            Operation::Read { offset, data } => {
+                DeviceOperation::Read { offset, part: self.buffers.exclude(data) }
+            }
+            Operation::Write { offset, data } => {
+                DeviceOperation::Write { offset, part: self.buffers.share(data) }
+            }
+            Operation::Flush => DeviceOperation::Flush,
+            Operation::Discard { offset, len } => {
+                DeviceOperation::Discard(offset..offset.saturating_add(len))
+            }
+            Operation::WriteZeroes { offset, len } => {
+                DeviceOperation::WriteZeroes(offset..offset.saturating_add(len))
+            }
+            Operation::Revoke => DeviceOperation::Revoke,
+        };
+        self.pools[device as usize].add(QueuedOperation { id, work });
+    }
+
+    /// Ends the lease of an operation.
+    fn take_back(&mut self, work: DeviceOperation) {
+        match work {
+            DeviceOperation::Read { part, .. } => self.buffers.end_exclusive(part),
+            DeviceOperation::Write { part, .. } => self.buffers.end_shared(part),
+            DeviceOperation::Flush
+            | DeviceOperation::Discard(_)
+            | DeviceOperation::WriteZeroes(_)
+            | DeviceOperation::Revoke => {}
+        }
+    }
+}
+
+/// What all threads have.
+pub(super) struct SharedDriver {
+    pub(super) options: DriverOptions,
+    core: Mutex<DriverState>,
+    /// One for each slot: its request has ended.
+    ended: Vec<Condvar>,
+    /// A slot is idle again, or a change has ended.
+    room: Condvar,
+    pub(super) detached: Condvar,
+    report: Box<dyn Fn(Event) + Send + Sync>,
+    started: Instant,
+    pub(super) is_ended: AtomicBool,
+}
+
+impl SharedDriver {
+    pub(super) fn new(
+        options: DriverOptions,
+        core: DriverState,
+        report: Box<dyn Fn(Event) + Send + Sync>,
+    ) -> Self {
+        Self {
+            options,
+            ended: core.slots.iter().map(|_| Condvar::new()).collect(),
+            core: Mutex::new(core),
+            room: Condvar::new(),
+            detached: Condvar::new(),
+            report,
+            started: Instant::now(),
+            is_ended: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, DriverState> {
+        // The engine is called in `input` alone, which catches its panic.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// Starts the threads of the pool that `device` has now.
+    pub(super) fn start_threads(self: &Arc<Self>, device: Device) -> sys::Result<()> {
+        let pool = Arc::clone(&self.lock().pools[device as usize]);
+        for _ in 0..self.options.threads[device as usize].max(1) {
+            let (shared, pool) = (Arc::clone(self), Arc::clone(&pool));
+            let started = std::thread::Builder::new()
+                .name(format!("engine-{device:?}").to_lowercase())
+                .spawn(move || shared.work(device, &pool));
+            if let Err(source) = started {
+                return Err(sys::Error::new("start a thread", source));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does operations until the pool is closed.
+    fn work(&self, device: Device, pool: &Pool) {
+        while let Some(QueuedOperation { id, mut work }) = pool.next() {
+            let result = pool.perform(&mut work, device == Device::Cache);
+            let mut core = self.lock();
+            core.take_back(work);
+            self.input(core, Input::Completion { id, result });
+        }
+    }
+
+    /// Has the engine handle an input, and does what follows from it.
+    pub(super) fn input(&self, mut guard: MutexGuard<'_, DriverState>, input: Input) {
+        let core = &mut *guard;
+        if core.is_broken {
+            return;
+        }
+        let mut events = Vec::new();
+        let handled = catch_unwind(AssertUnwindSafe(|| {
+            core.engine.handle(input, &mut core.buffers, &mut core.outputs);
+            let mut outputs = std::mem::take(&mut core.outputs);
+            for output in outputs.drain(..) {
+                match output {
+                    Output::Operate { id, device, operation } => {
+                        core.give_out(id, device, operation);
+                    }
+                    Output::Complete { id, result } => self.complete(core, id, result),
+                    Output::Event(event) => events.push(event),
+                }
+            }
+            core.outputs = outputs;
+        }));
+        if handled.is_err() {
+            self.fail_all(core);
+        }
+        for event in &events {
+            if let Event::Detached { is_proved } = *event {
+                core.detachment = Detachment::Ended { is_proved };
+                self.detached.notify_all();
+            }
+        }
+        drop(guard);
+        events.into_iter().for_each(|event| (self.report)(event));
+    }
+
+    fn complete(&self, core: &mut DriverState, id: RequestId, result: IoResult) {
+        let Some(at) = core.slots.iter().position(|slot| slot.request == Some(id)) else {
+            return;
+        };
+        core.slots[at].request = None;
+        core.slots[at].result = Some(result);
+        self.ended[at].notify_one();
+        if let Some(changed) = core.changing.iter().position(|(of, _)| *of == id) {
+            core.changing.swap_remove(changed);
+            self.room.notify_all();
+        }
+    }
+
+    /// The engine is in no state to go on.
+    fn fail_all(&self, core: &mut DriverState) {
+        core.is_broken = true;
+        core.changing.clear();
+        for (at, slot) in core.slots.iter_mut().enumerate() {
+            if slot.request.take().is_some() {
+                slot.result = Some(Err(ErrorNumber::EIO));
+                self.ended[at].notify_one();
+            }
+        }
+        self.room.notify_all();
+        self.detached.notify_all();
+    }
+
+    /// A request without data.
+    pub(super) fn request(&self, request: Request) -> VolumeResult {
+        let mut core = self.lock();
+        let slot = loop {
+            let is_free = !changes(&request).is_some_and(|range| meets(&core, &range));
+            match core.idle.pop() {
+                Some(slot) if is_free => break slot,
+                Some(slot) => core.idle.push(slot),
+                None => {}
+            }
+            core = self.wait_for_room(core);
+        };
+        self.open(core, slot, request);
+        self.end(slot, None)
+    }
+
+    /// Reads or writes pieces that follow each other from `offset` on, as many at a time as there
+    /// are idle slots.
+    pub(super) fn transfer<'a, P>(
+        &self,
+        offset: u64,
+        pieces: impl Iterator<Item = P>,
+        as_piece: impl Fn(P) -> RequestData<'a>,
+    ) -> VolumeResult {
+        let mut at = offset;
+        let mut pieces = pieces.map(as_piece).peekable();
+        let mut open: Vec<(usize, RequestData<'a>)> = Vec::new();
+        let mut result = Ok(());
+        while pieces.peek().is_some() || !open.is_empty() {
+            while let Some(piece) = pieces.peek() {
+                // Only a caller that has no request open may wait: else two could for each other.
+                let Some(slot) = self.slot(at, piece, open.is_empty()) else { break };
+                let Some(piece) = pieces.next() else { break };
+                let len = piece.len();
+                self.begin(slot, at, &piece);
+                at += u64::from(len);
+                open.push((slot, piece));
+            }
+            for (slot, piece) in open.drain(..) {
+                result = result.and(self.end(slot, Some(piece)));
+            }
+        }
+        result
+    }
+
+    /// An idle slot for a piece, if there is one or the caller waits.
+    fn slot(&self, at: u64, piece: &RequestData<'_>, waits: bool) -> Option<usize> {
+        let range = at..at + u64::from(piece.len());
+        let changes = matches!(piece, RequestData::Write(_));
+        let mut core = self.lock();
+        loop {
+            if !(changes && meets(&core, &range))
+                && let Some(slot) = core.idle.pop()
+            {
+                // From here on, although the request is not open before its data are copied.
+                if changes {
+                    core.changing.push((RequestId(u64::MAX - slot as u64), range));
+                }
+                return Some(slot);
+            }
+            if !waits {
+                return None;
+            }
+            core = self.wait_for_room(core);
+        }
+    }
+
+    /// Opens the request of a piece.
+    fn begin(&self, slot: usize, offset: u64, piece: &RequestData<'_>) {
+        let mut core = self.lock();
+        let data = BufferRange::first(core.slots[slot].buffer, piece.len());
+        match piece {
+            RequestData::Read(_) => self.open(core, slot, Request::Read { offset, data }),
+            RequestData::Write(bytes) => {
+                let mut part = core.buffers.exclude(data);
+                drop(core);
+                // Not under the lock: it may be long.
+                part.bytes_mut().copy_from_slice(bytes);
+                let mut core = self.lock();
+                core.buffers.end_exclusive(part);
+                let reserved = RequestId(u64::MAX - slot as u64);
+                core.changing.retain(|(id, _)| *id != reserved);
+                self.open(core, slot, Request::Write { offset, data });
+            }
+        }
+    }
+
+    /// Hands a request to the engine.
+    fn open(&self, mut core: MutexGuard<'_, DriverState>, slot: usize, request: Request) {
+        core.next_id += 1;
+        let id = RequestId(core.next_id);
+        if core.is_broken {
+            core.slots[slot].result = Some(Err(ErrorNumber::EIO));
+            return;
+        }
+        core.slots[slot].request = Some(id);
+        if let Some(range) = changes(&request) {
+            core.changing.push((id, range));
+        }
+        self.input(core, Input::Request { id, request });
+    }
+
+    /// Waits for the end of a slot's request, copies what was read, and gives the slot up.
+    fn end(&self, slot: usize, piece: Option<RequestData<'_>>) -> VolumeResult {
+        let mut core = self.lock();
+        let result = loop {
+            if let Some(result) = core.slots[slot].result.take() {
+                break result;
+            }
+            core = self.ended[slot].wait(core).unwrap_or_else(PoisonError::into_inner);
+        };
+        if let (Some(RequestData::Read(bytes)), Ok(())) = (piece, result) {
+            let data = BufferRange::first(core.slots[slot].buffer, bytes.len() as u32);
+            let part = core.buffers.share(data);
+            drop(core);
+            // Not under the lock: it may be long.
+            bytes.copy_from_slice(part.bytes());
+            core = self.lock();
+            core.buffers.end_shared(part);
+        }
+        core.idle.push(slot);
+        self.room.notify_all();
+        result
+    }
+
+    fn wait_for_room<'a>(&self, core: MutexGuard<'a, DriverState>) -> MutexGuard<'a, DriverState> {
+        self.room.wait(core).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The range that a request changes.
+fn changes(request: &Request) -> Option<Range<u64>> {
+    match *request {
+        Request::Write { offset, data } => Some(offset..offset + u64::from(data.len)),
+        Request::Discard { offset, len } | Request::WriteZeroes { offset, len } => {
+            Some(offset..offset + len)
+        }
+        Request::Read { .. } | Request::Flush | Request::Prefetch { .. } => None,
+    }
+}
+
+/// Whether an open request changes a part of `range`.
+fn meets(core: &DriverState, range: &Range<u64>) -> bool {
+    core.changing.iter().any(|(_, of)| of.start < range.end && range.start < of.end)
+}

@@ -1,0 +1,292 @@
+//! Tests of the driver with small engines: what it guarantees to any of them. The flash cache is
+//! driven in `tests/served/cached.rs`.
+
+use super::*;
+use model::device::{Alignment, BlockDevice, DeviceError};
+use model::engine::{BufferRange, Operation, OperationId, Output, RequestId};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Condvar, Mutex};
+use testkit::MemoryDevice;
+
+const BYTES: u64 = 4 << 20;
+const BLOCK: u32 = 512;
+
+/// A device in memory that other owners see too, and that can be held up.
+#[derive(Clone)]
+struct Medium {
+    memory: Arc<MemoryDevice>,
+    gate: Arc<(Mutex<bool>, Condvar)>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Medium {
+    fn new(bytes: u64) -> Self {
+        let memory = Arc::new(MemoryDevice::new(bytes as usize));
+        let gate = Arc::new((Mutex::new(true), Condvar::new()));
+        Self { memory, gate, waiting: Arc::default() }
+    }
+
+    fn set_open(&self, is_open: bool) {
+        *self.gate.0.lock().unwrap() = is_open;
+        self.gate.1.notify_all();
+    }
+
+    fn pass(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let open = self.gate.0.lock().unwrap();
+        drop(self.gate.1.wait_while(open, |is_open| !*is_open).unwrap());
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl BlockDevice for Medium {
+    fn size_bytes(&self) -> Result<u64, DeviceError> {
+        self.memory.size_bytes()
+    }
+
+    fn alignment(&self) -> Alignment {
+        Alignment::NONE
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
+        self.pass();
+        self.memory.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize, DeviceError> {
+        self.pass();
+        self.memory.write_at(buffer, offset)
+    }
+
+    fn discard(&self, range: Range<u64>) -> Result<(), DeviceError> {
+        self.memory.discard(range)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.pass();
+        Ok(())
+    }
+}
+
+impl DriverDevice for Medium {}
+
+/// An engine that passes everything on to one device; a flush revokes the journal, and a request at
+/// [`BAD`] is a fault of its own.
+struct PassThrough {
+    to: Device,
+    open: Vec<(u64, Range<u64>)>,
+    overlapped: Arc<AtomicBool>,
+}
+
+const BAD: u64 = BYTES - BLOCK as u64;
+
+impl PassThrough {
+    fn new(to: Device) -> Self {
+        Self { to, open: Vec::new(), overlapped: Arc::default() }
+    }
+}
+
+impl Engine for PassThrough {
+    fn handle(&mut self, input: Input, _: &mut dyn Buffers, outputs: &mut Vec<Output>) {
+        outputs.push(match input {
+            Input::Request { id, request } => {
+                let operation = match request {
+                    Request::Read { offset, data } => {
+                        assert!(offset != BAD, "a fault of the engine");
+                        Operation::Read { offset, data }
+                    }
+                    Request::Write { offset, data } => {
+                        let range = offset..offset + u64::from(data.len);
+                        let meets = |of: &Range<u64>| of.start < range.end && range.start < of.end;
+                        let overlaps = self.open.iter().any(|(_, of)| meets(of));
+                        self.overlapped.fetch_or(overlaps, Ordering::SeqCst);
+                        self.open.push((id.0, range));
+                        Operation::Write { offset, data }
+                    }
+                    Request::WriteZeroes { offset, len } => Operation::WriteZeroes { offset, len },
+                    Request::Discard { offset, len } => Operation::Discard { offset, len },
+                    Request::Flush => {
+                        let (id, device) = (OperationId(id.0), Device::Journal);
+                        return outputs.push(Output::Operate {
+                            id,
+                            device,
+                            operation: Operation::Revoke,
+                        });
+                    }
+                    Request::Prefetch { .. } => {
+                        return outputs.push(Output::Complete { id, result: Ok(()) });
+                    }
+                };
+                Output::Operate { id: OperationId(id.0), device: self.to, operation }
+            }
+            Input::Completion { id, result } => {
+                self.open.retain(|(of, _)| *of != id.0);
+                Output::Complete { id: RequestId(id.0), result }
+            }
+            Input::Detach => Output::Event(Event::Detached { is_proved: true }),
+            Input::Tick { .. } | Input::CacheReturned => return,
+        });
+    }
+}
+
+fn options() -> DriverOptions {
+    let of = DriverOptions::of(BYTES + 100, BLOCK);
+    DriverOptions { requests: 8, request_bytes: 64 << 10, threads: [4, 1, 1], ..of }
+}
+
+/// Backing, cache and journal, and the driver over them.
+fn driven(engine: PassThrough, cache_bytes: u64) -> (Driver, [Medium; 3]) {
+    let media = [BYTES, cache_bytes, 4096].map(Medium::new);
+    let [backing, cache, journal] = media.clone();
+    let revoked = Arc::clone(&journal.memory);
+    let journal = RevocableDevice::new(journal, move || {
+        let zeroes = vec![0; 4096];
+        revoked.write_at(&zeroes, 0).map(drop).map_err(|error| error.source)
+    });
+    let devices = DriverDevices {
+        backing: Arc::new(backing),
+        cache: Arc::new(cache),
+        journal: Arc::new(journal),
+    };
+    let open = |_: &mut dyn Buffers| Ok(engine);
+    (Driver::start(options(), devices, &[], open, |_| {}).unwrap(), media)
+}
+
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at / 512 * 7 + at) as u8).collect()
+}
+
+#[test]
+fn long_requests_are_cut_and_all_bytes_arrive() {
+    let (driver, [backing, ..]) = driven(PassThrough::new(Device::Backing), 4096);
+    assert_eq!(driver.bytes(), BYTES);
+    // More pieces than requests may be open.
+    let data = pattern(2 << 20);
+    driver.write(512, &data).unwrap();
+    assert!(backing.memory.contents()[512..][..data.len()] == data);
+    let mut read = vec![0; data.len()];
+    driver.read(512, &mut read).unwrap();
+    assert!(read == data);
+    driver.write_zeroes(1024, 512).unwrap();
+    assert_eq!(backing.memory.contents()[1024..1536], [0; 512]);
+    driver.discard(512, 512).unwrap();
+    driver.prefetch(0, 4096).unwrap();
+    assert_eq!(driver.detach(Duration::from_secs(60)), Some(true));
+}
+
+#[test]
+fn what_is_not_of_whole_blocks_within_the_volume_is_refused() {
+    let (driver, _) = driven(PassThrough::new(Device::Backing), 4096);
+    for (offset, len) in [(1, 512), (0, 511), (BYTES, 512), (u64::MAX - 511, 512), (512, BYTES)] {
+        assert_eq!(driver.discard(offset, len), Err(INVALID), "{offset} {len}");
+    }
+    assert_eq!(driver.read(100, &mut [0; 512]), Err(INVALID));
+    assert_eq!(driver.write(0, &[0; 100]), Err(INVALID));
+}
+
+#[test]
+fn a_flush_revokes_as_the_engine_wants() {
+    let (driver, [_, _, journal]) = driven(PassThrough::new(Device::Backing), 4096);
+    journal.memory.write_at(&[9; 4096], 0).unwrap();
+    driver.flush().unwrap();
+    assert_eq!(journal.memory.contents(), [0; 4096]);
+}
+
+#[test]
+fn writes_that_overlap_are_not_open_together() {
+    let engine = PassThrough::new(Device::Backing);
+    let overlapped = Arc::clone(&engine.overlapped);
+    let (driver, [backing, ..]) = driven(engine, 4096);
+    std::thread::scope(|scope| {
+        for thread in 0..8u8 {
+            let driver = &driver;
+            scope.spawn(move || {
+                for round in 0..50u64 {
+                    let offset = (u64::from(thread) + round) % 4 * 512;
+                    driver.write(offset, &vec![thread; 200 << 10]).unwrap();
+                }
+            });
+        }
+    });
+    assert!(!overlapped.load(Ordering::SeqCst));
+    // Each block is of one write.
+    for block in backing.memory.contents().chunks_exact(512).take(400) {
+        assert!(block.iter().all(|byte| *byte == block[0]));
+    }
+}
+
+#[test]
+fn what_was_given_out_before_never_reaches_the_new_device() {
+    let (driver, [_, old, _]) = driven(PassThrough::new(Device::Cache), BYTES);
+    old.set_open(false);
+    let new = Medium::new(BYTES);
+    std::thread::scope(|scope| {
+        let driver = &driver;
+        let before: Vec<_> =
+            (0..3).map(|at| scope.spawn(move || driver.write(at * 512, &[1; 512]))).collect();
+        // One is under way, two wait for the only thread.
+        while old.waiting.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        while driver.shared.lock().changing() < 3 {
+            std::thread::yield_now();
+        }
+        driver.replace(Device::Cache, Arc::new(new.clone())).unwrap();
+        driver.cache_returned();
+        // The new one does not wait for the old one.
+        driver.write(4096, &[2; 512]).unwrap();
+        old.set_open(true);
+        before.into_iter().for_each(|write| write.join().unwrap().unwrap());
+    });
+    let (old, new) = (old.memory.contents(), new.memory.contents());
+    assert!(old[..1536].iter().all(|byte| *byte == 1) && old[1536..].iter().all(|it| *it == 0));
+    assert!(new[..4096].iter().all(|byte| *byte == 0) && new[4096..4608] == [2; 512]);
+}
+
+#[test]
+fn a_medium_that_grows_has_zeros_behind_its_end_and_a_volume_does_not() {
+    let (driver, [_, cache, _]) = driven(PassThrough::new(Device::Cache), 1024);
+    cache.memory.write_at(&[3; 1024], 0).unwrap();
+    let mut read = [9; 2048];
+    driver.read(512, &mut read).unwrap();
+    assert!(read[..512] == [3; 512] && read[512..] == [0; 1536]);
+    let (driver, _) = driven(PassThrough::new(Device::Journal), 4096);
+    assert_eq!(driver.read(8192, &mut read), Err(ErrorNumber::EIO));
+}
+
+#[test]
+fn a_fault_of_the_engine_is_an_error_of_its_requests() {
+    let (driver, [backing, ..]) = driven(PassThrough::new(Device::Backing), 4096);
+    backing.set_open(false);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| driver.flush().and(driver.write(0, &[1; 512])));
+        while backing.waiting.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(driver.read(BAD, &mut [0; 512]), Err(ErrorNumber::EIO));
+        assert_eq!(waits.join().unwrap(), Err(ErrorNumber::EIO));
+        assert_eq!(driver.flush(), Err(ErrorNumber::EIO));
+        backing.set_open(true);
+    });
+}
+
+#[test]
+fn the_engine_owns_the_buffers_that_it_asked_for() {
+    let media = [BYTES, 4096, 4096].map(Medium::new);
+    let [backing, cache, journal] = media;
+    let devices = DriverDevices {
+        backing: Arc::new(backing),
+        cache: Arc::new(cache),
+        journal: Arc::new(journal),
+    };
+    let open = |buffers: &mut dyn Buffers| {
+        let taken = [buffers.take(64 << 10), buffers.take(1)];
+        assert!(taken[0].is_none(), "those of the requests are taken");
+        let own = BufferRange::first(taken[1].unwrap(), 4096);
+        buffers.bytes_mut(own).fill(1);
+        Err::<PassThrough, _>("no more".to_owned())
+    };
+    let failed = Driver::start(options(), devices, &[(4096, 1)], open, |_| {});
+    assert_eq!(failed.err().unwrap(), "no more");
+}
