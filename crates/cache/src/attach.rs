@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use model::engine::{
     BufferId, BufferRange, Buffers, Device, Engine, Event, Input, IoResult, Operation, OperationId,
-    Output, Request, RequestId,
+    Output, REQUESTS_MAX, Request, RequestId,
 };
 use policy::RecentKeys;
 use policy::admission::ShortRuns;
@@ -25,7 +25,7 @@ use crate::reclaim::Reclaim;
 use crate::regions::Regions;
 use crate::sample::Samples;
 use crate::seal::{Cipher, Codec, Master, Salt, TAG_BYTES};
-use crate::setup::{Cold, FollowedWitness, Limits, Rules, Setup, Start, Written, former_id, judge};
+use crate::setup::{Cold, FollowedWitness, Limits, Rules, Setup, Start, Written, judge, medium_id};
 use crate::slab::Slab;
 use crate::write::WriteState;
 
@@ -35,8 +35,9 @@ const SEGMENT_BUFFERS: usize = 4;
 /// Salts of earlier attaches that are known at a time. Segments of further ones are dropped.
 pub(crate) const CIPHERS_MAX: usize = 64;
 
-/// Requests that are expected at a time. More are served, and allocate.
-const REQUESTS: usize = 256;
+/// Operations under way that belong to no request and have no buffer of their own for I/O: journal,
+/// header, summary, a flush of each device, and segments that are written.
+const OWN_OPERATIONS: usize = 16;
 
 /// What an operation was for.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,8 @@ pub(crate) enum Pending {
     HeaderRead,
     /// The header is written.
     HeaderWrite,
+    /// Then flushed.
+    HeaderFlush,
     /// The summary of a segment is read.
     SummaryRead { segment: u16 },
     /// A frame that was found is compared: it is read from the disk.
@@ -78,6 +81,7 @@ impl Pending {
             | Self::ReclaimRead { .. }
             | Self::HeaderRead
             | Self::HeaderWrite
+            | Self::HeaderFlush
             | Self::SummaryRead { .. }
             | Self::SampleMedium => true,
             Self::BackingRead { .. }
@@ -233,7 +237,7 @@ impl Cache {
             rules,
             start,
             phase: Phase::Starting,
-            health: Health::new(setup.may_format, former_id(journal)),
+            health: Health::new(setup.may_format, medium_id(setup, journal)),
             counters: Counters::default(),
             frames: Frames::new(frames_max),
             regions,
@@ -254,10 +258,11 @@ impl Cache {
             packed: vec![0; frame + TAG_BYTES],
             plain: vec![0; frame],
             scratch: vec![0; io_bytes(&geometry) as usize],
-            reads: Slab::new(REQUESTS),
-            writes: Slab::new(REQUESTS),
-            waiting: Vec::with_capacity(REQUESTS),
-            operations: Slab::new(4 * REQUESTS),
+            // A read that was answered from the disk waits for the medium that did not answer.
+            reads: Slab::new(REQUESTS_MAX + setup.limits.io_buffers as usize),
+            writes: Slab::new(REQUESTS_MAX),
+            waiting: Vec::with_capacity(REQUESTS_MAX),
+            operations: Slab::new(REQUESTS_MAX + setup.limits.io_buffers as usize + OWN_OPERATIONS),
             stamp: 0,
             now_ns: 0,
             budget: budget_bytes_per_day,
@@ -372,10 +377,11 @@ impl Cache {
             Pending::SegmentWrite { segment, buffer } => {
                 self.segment_write_ended(segment, buffer, result, io);
             }
-            Pending::MediumFlush => self.medium_ended(result, io),
+            Pending::MediumFlush => self.medium_flush_ended(result, io),
             Pending::ReclaimRead { buffer } => self.reclaim_read_ended(buffer, result, io),
             Pending::HeaderRead => self.header_read_ended(result, io),
             Pending::HeaderWrite => self.header_write_ended(result, io),
+            Pending::HeaderFlush => self.header_flush_ended(result, io),
             Pending::SummaryRead { segment } => self.summary_read_ended(segment, result, io),
             Pending::SampleDisk => self.sample_disk_ended(result, io),
             Pending::SampleMedium => self.sample_medium_ended(result, io),
@@ -541,6 +547,56 @@ impl Start {
         match self {
             Self::Warm => None,
             Self::Cold(cold) => Some(cold),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::SimulatedBuffers;
+
+    use super::*;
+    use crate::Witness;
+
+    #[test]
+    fn as_many_requests_as_a_driver_may_have_open_allocate_nothing() {
+        let geometry = Geometry::fit(16 << 20, 8 << 20, 1 << 20).unwrap();
+        let limits = Limits { io_buffers: 4, ..Limits::fit(&geometry) };
+        let mut buffers = SimulatedBuffers::default();
+        for (bytes, count) in Cache::buffers(&geometry, &limits) {
+            buffers.add(bytes, count);
+        }
+        buffers.add(512, 1);
+        let (key, salt, volume_id, new_cache_id) = ([1; 32], [2; 32], [3; 16], [4; 16]);
+        let witnesses = vec![Witness { offset: 0, bytes: vec![0; 512 * REQUESTS_MAX] }];
+        let may_format = true;
+        let setup =
+            Setup { geometry, volume_id, key, salt, new_cache_id, witnesses, may_format, limits };
+        let mut cache = Cache::attach(&setup, &[], &mut buffers).unwrap();
+        let room = |cache: &Cache| {
+            let slabs = [cache.reads.capacity(), cache.writes.capacity()];
+            let lists = [cache.operations.capacity(), cache.waiting.capacity()];
+            (slabs, lists, cache.journal.witness_room())
+        };
+        let before = room(&cache);
+        let mut outputs = Vec::new();
+        let data = BufferRange::first(buffers.take(512).unwrap(), 512);
+        let mut open = 0;
+        for round in 0..2 {
+            for id in 0..REQUESTS_MAX as u64 {
+                let offset = 512 * id;
+                let request = match round {
+                    0 => Request::Write { offset, data },
+                    _ => Request::Read { offset, data },
+                };
+                let input = Input::Request { id: RequestId(open), request };
+                cache.handle(input, &mut buffers, &mut outputs);
+                open += 1;
+            }
+            assert_eq!(room(&cache), before);
+            // Each round is of another kind, so that each table is filled by one alone.
+            cache.writes = Slab::new(REQUESTS_MAX);
+            cache.waiting.clear();
         }
     }
 }

@@ -3,10 +3,10 @@
 //! Each step begins when nothing is under way. A step that fails leaves the journal as after a
 //! crash, which drops no more than that does.
 
-use model::engine::{Device, Event, IoResult, Operation};
+use model::engine::{Event, IoResult};
 use policy::eviction::LogQueue;
 
-use crate::attach::{Cache, Io, Pending, Phase, report};
+use crate::attach::{Cache, Io, Phase, report};
 use crate::marks::JournalTrust;
 
 /// What is done next.
@@ -60,7 +60,7 @@ impl Cache {
                 }
                 DetachStep::FlushMedium => {
                     if self.is_on() {
-                        self.operate(Device::Cache, Operation::Flush, Pending::MediumFlush, io);
+                        self.flush_medium(io);
                     }
                     DetachStep::FlushBacking
                 }

@@ -137,9 +137,9 @@ impl Geometry {
 }
 
 /// The header of a medium; the rest of its block is zero.
-pub(crate) fn header(geometry: &Geometry, cache_id: &[u8; 16]) -> Vec<u8> {
+pub(crate) fn header(geometry: &Geometry, medium_id: &[u8; 16]) -> Vec<u8> {
     let mut bytes = HEADER.to_bytes().to_vec();
-    bytes.extend_from_slice(cache_id);
+    bytes.extend_from_slice(medium_id);
     bytes.extend_from_slice(&geometry.frame_bytes.to_le_bytes());
     bytes.extend_from_slice(&geometry.segment_bytes.to_le_bytes());
     bytes.extend_from_slice(&geometry.segments.to_le_bytes());
@@ -148,7 +148,7 @@ pub(crate) fn header(geometry: &Geometry, cache_id: &[u8; 16]) -> Vec<u8> {
     bytes
 }
 
-/// The name of the cache that a header is of, whatever its sizes; `None` if it is not a header.
+/// The name of the medium that a header is of, whatever its sizes; `None` if it is not a header.
 pub(crate) fn header_id(block: &[u8]) -> Option<[u8; 16]> {
     const COVERED: usize = 44;
     let fixed = block.get(..COVERED + 4)?;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_names_its_cache_and_nothing_else_does() {
+    fn a_header_names_its_medium_and_nothing_else_does() {
         let geometry = Geometry::fit(1 << 30, 64 << 20, 1 << 20).unwrap();
         let mut block = header(&geometry, &[5; 16]);
         assert_eq!(header_id(&block), Some([5; 16]));

@@ -5,8 +5,9 @@
 //! now and then. Frames stay in the index meanwhile, and writes drop them there as always.
 //!
 //! A medium is written only while it is known to be that of this cache: its header is compared
-//! first, after each return too. A cold cache writes its header over one of its own name, or over
-//! anything if the driver said so for what is there at the start.
+//! first, after each return too. The name in it is that of the medium, which a cold start keeps: a
+//! cut at any instant of a start leaves a medium that the next start takes. At the start a header
+//! of other sizes is replaced, and anything else if the driver said so for what is there.
 
 use model::engine::{CacheOff, Device, Event, IoResult, Operation};
 
@@ -46,24 +47,29 @@ pub(crate) struct Health {
     is_checking: bool,
     /// The medium has to be compared once more when that has ended.
     must_check_again: bool,
+    is_flushing: bool,
+    /// A segment was written since the flush that is under way began.
+    must_flush: bool,
     /// What is there now may be overwritten whatever it is.
     may_format: bool,
-    /// The name of the cache that a cold one replaces.
-    former_id: Option<[u8; 16]>,
+    /// The name of the medium.
+    pub(crate) medium_id: [u8; 16],
     /// When a medium that failed is looked for.
     retry_at_ns: Option<u64>,
     retry_after_ns: u64,
 }
 
 impl Health {
-    pub(crate) fn new(may_format: bool, former_id: Option<[u8; 16]>) -> Self {
+    pub(crate) fn new(may_format: bool, medium_id: [u8; 16]) -> Self {
         Self {
             medium: MediumState::Off,
             failures: [None; FAILURES],
             is_checking: false,
             must_check_again: false,
+            is_flushing: false,
+            must_flush: false,
             may_format,
-            former_id,
+            medium_id,
             retry_at_ns: None,
             retry_after_ns: WINDOW_NS,
         }
@@ -90,10 +96,22 @@ impl Cache {
         }
     }
 
-    /// A flush or a write of the medium ended, on which nothing depends.
-    pub(crate) fn medium_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+    /// Flushes the medium, for warmth alone: one flush at a time, and once more if segments were
+    /// written meanwhile.
+    pub(crate) fn flush_medium(&mut self, io: &mut Io<'_>) {
+        self.health.must_flush = self.health.is_flushing;
+        if !std::mem::replace(&mut self.health.is_flushing, true) {
+            self.operate(Device::Cache, Operation::Flush, Pending::MediumFlush, io);
+        }
+    }
+
+    pub(crate) fn medium_flush_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        self.health.is_flushing = false;
         if result.is_err() {
             self.medium_failed(io);
+        }
+        if std::mem::take(&mut self.health.must_flush) && self.is_on() {
+            self.flush_medium(io);
         }
     }
 
@@ -150,19 +168,12 @@ impl Cache {
     pub(crate) fn check_medium(&mut self, io: &mut Io<'_>) {
         if self.health.is_checking {
             self.health.must_check_again = true;
-        } else if self.health.may_format && self.wants_header() {
-            self.write_header(io);
         } else {
             self.health.is_checking = true;
             let data = first(self.header_buffer, BLOCK_BYTES);
             let operation = Operation::Read { offset: 0, data };
             self.operate(Device::Cache, operation, Pending::HeaderRead, io);
         }
-    }
-
-    /// Whether the cache is cold, and its journal names it, so that a medium may be made its own.
-    fn wants_header(&self) -> bool {
-        self.phase == Phase::Starting && self.start.cold().is_some() && self.journal.has_base
     }
 
     /// Whether the end of a check says nothing of what is there now.
@@ -187,19 +198,17 @@ impl Cache {
             self.retry_later();
             return self.medium_failed(io);
         }
+        if !self.journal.has_base {
+            // A cold cache: it is compared again when the journal names it.
+            return;
+        }
         let found = io.buffers.bytes(first(self.header_buffer, BLOCK_BYTES));
-        if found == format::header(&self.geometry, &self.journal.base.cache_id) {
+        if found == format::header(&self.geometry, &self.health.medium_id) {
             return self.turn_on(io);
         }
-        let is_cold = self.phase == Phase::Starting && self.start.cold().is_some();
-        let former = self.health.former_id;
-        let is_ours = former.is_some_and(|id| format::header_id(found) == Some(id));
-        if is_cold && (is_ours || self.health.may_format) {
-            // Otherwise it is compared again when the journal names this cache.
-            if self.wants_header() {
-                self.write_header(io);
-            }
-            return;
+        let is_ours = format::header_id(found) == Some(self.health.medium_id);
+        if self.phase == Phase::Starting && (is_ours || self.health.may_format) {
+            return self.write_header(io);
         }
         self.turn_off(CacheOff::AnotherMedium, io);
     }
@@ -207,7 +216,7 @@ impl Cache {
     /// Makes the medium that of this cache.
     fn write_header(&mut self, io: &mut Io<'_>) {
         self.health.is_checking = true;
-        let header = format::header(&self.geometry, &self.journal.base.cache_id);
+        let header = format::header(&self.geometry, &self.health.medium_id);
         let data = first(self.header_buffer, BLOCK_BYTES);
         io.buffers.bytes_mut(data).copy_from_slice(&header);
         let operation = Operation::Write { offset: 0, data };
@@ -215,6 +224,19 @@ impl Cache {
     }
 
     pub(crate) fn header_write_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+        if self.is_check_void(io) {
+            return;
+        }
+        if result.is_ok() {
+            // A cut must not take the name away: a medium without it is not taken again.
+            self.health.is_checking = true;
+            return self.operate(Device::Cache, Operation::Flush, Pending::HeaderFlush, io);
+        }
+        self.retry_later();
+        self.medium_failed(io);
+    }
+
+    pub(crate) fn header_flush_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
         if self.is_check_void(io) {
             return;
         }

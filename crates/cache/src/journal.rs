@@ -1,7 +1,8 @@
 //! The journal on a trusted disk: which frames of the medium are fresh, and what is marked since.
 //!
 //! A root, two bases and a ring of records. The root names the cache: what carries another name
-//! counts for nothing, so one sector ends all that an older cache listed. A base lists, for one
+//! counts for nothing, so one sector ends all that an older cache listed. It also names the medium,
+//! which a cold start keeps, so that a cut can leave no medium without a name. A base lists, for one
 //! instant, the sequence of each segment, which of its frames are fresh, and which regions are
 //! marked. A record adds marks. A base says from which record on it needs them; the bases are
 //! written in turn, so that one is always whole. Nothing here does I/O; a journal that is damaged
@@ -29,7 +30,7 @@ const HEADER: FileHeader = FileHeader { magic: *b"TERCBASE", major: 1, minor: 0 
 /// Bytes of a root: one sector, which a power cut leaves whole or as it was.
 pub(crate) const ROOT_BYTES: usize = 512;
 /// Bytes of a root that its checksum covers.
-const ROOT_COVERED_BYTES: usize = 76;
+const ROOT_COVERED_BYTES: usize = 92;
 
 const RECORD_MAGIC: u32 = u32::from_le_bytes(*b"TCJ1");
 /// Bytes of a base before its witnesses.
@@ -62,6 +63,8 @@ pub(crate) struct KnownWitness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     pub(crate) cache_id: [u8; 16],
+    /// Names the medium: it stays when the cache starts cold.
+    pub(crate) medium_id: [u8; 16],
     pub(crate) volume_id: [u8; 16],
     pub(crate) geometry: Geometry,
 }
@@ -73,6 +76,7 @@ impl Root {
         let mut out = Cursor { bytes: &mut *bytes, at: 0 };
         out.put(&ROOT_HEADER.to_bytes());
         out.put(&self.cache_id);
+        out.put(&self.medium_id);
         out.put(&self.volume_id);
         put_geometry(&mut out, &self.geometry);
         let sum = crc32c::crc32c(&bytes[..ROOT_COVERED_BYTES]);
@@ -89,10 +93,11 @@ impl Root {
         let mut header = [0; 16];
         header.copy_from_slice(&bytes[..16]);
         ROOT_HEADER.check(&header, "journal of a cache").ok()?;
-        let [mut cache_id, mut volume_id] = [[0; 16]; 2];
+        let [mut cache_id, mut medium_id, mut volume_id] = [[0; 16]; 3];
         cache_id.copy_from_slice(&bytes[16..32]);
-        volume_id.copy_from_slice(&bytes[32..48]);
-        Some(Self { cache_id, volume_id, geometry: geometry_of(&bytes[48..76]) })
+        medium_id.copy_from_slice(&bytes[32..48]);
+        volume_id.copy_from_slice(&bytes[48..64]);
+        Some(Self { cache_id, medium_id, volume_id, geometry: geometry_of(&bytes[64..92]) })
     }
 }
 
@@ -490,7 +495,8 @@ mod tests {
     fn journal(base: &Base, records: &[(u64, &[u32])]) -> Vec<u8> {
         let geometry = base.geometry;
         let mut bytes = vec![0; journal_bytes(&geometry) as usize];
-        let root = Root { cache_id: base.cache_id, volume_id: base.volume_id, geometry };
+        let Base { cache_id, volume_id, .. } = *base;
+        let root = Root { cache_id, medium_id: [4; 16], volume_id, geometry };
         root.write(&mut bytes[..BLOCK_BYTES as usize]);
         let start = base_start(&geometry, base.generation) as usize;
         base.write(&mut bytes[start..start + base_bytes(&geometry) as usize]);
@@ -547,7 +553,9 @@ mod tests {
     fn a_root_of_another_cache_ends_all_that_was_listed() {
         let mut bytes = journal(&sample(), &[(250, &[1])]);
         assert!(read(&bytes, &geometry()).is_ok());
-        let root = Root { cache_id: [3; 16], volume_id: [2; 16], geometry: geometry() };
+        let ids = ([3; 16], [4; 16], [2; 16]);
+        let (cache_id, medium_id, volume_id) = ids;
+        let root = Root { cache_id, medium_id, volume_id, geometry: geometry() };
         root.write(&mut bytes[..ROOT_BYTES]);
         assert_eq!(read(&bytes, &geometry()).unwrap_err(), JournalFault::Damaged);
         assert_eq!(Root::read(&bytes), Some(root));

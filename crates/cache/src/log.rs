@@ -253,7 +253,7 @@ impl Cache {
         known.buffer = None;
         self.queues[queue_index(known.queue)].push_back(segment);
         self.segment_buffers.push(buffer);
-        self.operate(Device::Cache, Operation::Flush, Pending::MediumFlush, io);
+        self.flush_medium(io);
     }
 
     /// Drops what is in a segment that never got to the medium.

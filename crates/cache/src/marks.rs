@@ -8,7 +8,9 @@
 //! 5. If any of this fails, the root is overwritten, so that the next start is cold; if that fails
 //!    as well, the driver revokes the journal. Only then writes go on without marks.
 
-use model::engine::{BufferId, BufferRange, CacheOff, Device, ErrorNumber, IoResult, Operation};
+use model::engine::{
+    BufferId, BufferRange, CacheOff, Device, ErrorNumber, IoResult, Operation, REQUESTS_MAX,
+};
 
 use crate::attach::{Cache, Io, Pending, Phase, first};
 use crate::detach::DetachStep;
@@ -107,7 +109,7 @@ impl JournalWork {
             is_last: false,
             base_buffer,
             record_buffer,
-            witness_wanted: Vec::with_capacity(64),
+            witness_wanted: Vec::with_capacity(REQUESTS_MAX * WITNESSES_MAX),
             witness_writing: 0,
             witness_given: 0,
             witness_durable: 0,
@@ -121,6 +123,12 @@ impl JournalWork {
         self.witness_wanted.push((which as u8, digest));
         self.witness_given += 1;
         self.witness_given
+    }
+
+    /// Digests that it has room for.
+    #[cfg(test)]
+    pub(crate) fn witness_room(&self) -> usize {
+        self.witness_wanted.capacity()
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -176,7 +184,8 @@ impl Cache {
         self.journal.wants_root = false;
         self.journal.step = Some(JournalStep::WriteRoot);
         let data = first(self.journal.record_buffer, BLOCK_BYTES);
-        Root { cache_id, volume_id, geometry }.write(io.buffers.bytes_mut(data));
+        let medium_id = self.health.medium_id;
+        Root { cache_id, medium_id, volume_id, geometry }.write(io.buffers.bytes_mut(data));
         self.write_journal(0, data, io);
     }
 

@@ -186,6 +186,15 @@ impl Codec {
     }
 }
 
+/// The name of the medium of a volume's cache. It follows from the key, so that a medium with it
+/// was made by whoever has the key, and nothing has to be stored first.
+pub(crate) fn medium_id(key: &[u8; 32], volume_id: &[u8; 16]) -> [u8; 16] {
+    let mut id = [0; 16];
+    // The only error is an output longer than 255 hashes.
+    let _ = Hkdf::<Sha256>::new(Some(b"medium"), key).expand(volume_id, &mut id);
+    id
+}
+
 /// The first half of the SHA-256 of some bytes.
 pub(crate) fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut half = [0; 16];

@@ -74,7 +74,7 @@ pub struct Setup {
     pub witnesses: Vec<Witness>,
     /// Whether the medium that is there now may be made one of this cache whatever it holds: the
     /// driver has made it, or a person said so. Without it, only what is one of this cache already
-    /// is written.
+    /// is written: what has the name of its medium, whatever its sizes are.
     pub may_format: bool,
     /// The limits.
     pub limits: Limits,
@@ -273,7 +273,18 @@ fn changed(now: &[Witness], known: &[KnownWitness]) -> Option<u64> {
     further.or_else(|| known.get(now.len()).map(|known| known.offset))
 }
 
-/// The name of the cache that this journal was of, of whatever sizes.
-pub(crate) fn former_id(journal: &[u8]) -> Option<[u8; 16]> {
-    Root::read(journal).map(|root| root.cache_id)
+/// The name of the medium: what the journal says, of whatever sizes it is, else what follows from
+/// the key and the volume. So it is the same at each start, however the one before ended.
+pub(crate) fn medium_id(setup: &Setup, journal: &[u8]) -> [u8; 16] {
+    let named = Root::read(journal).map(|root| root.medium_id);
+    named.unwrap_or_else(|| seal::medium_id(&setup.key, &setup.volume_id))
+}
+
+impl Setup {
+    /// The first block of a medium of this cache, for a driver that makes one: a file that has it
+    /// from the moment when it has its name can never be taken for that of something else.
+    #[must_use]
+    pub fn medium_header(&self, journal: &[u8]) -> Vec<u8> {
+        crate::format::header(&self.geometry, &medium_id(self, journal))
+    }
 }

@@ -37,6 +37,12 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Values that it has room for.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.values.capacity()
+    }
+
     /// All numbers that are used are below this one.
     pub(crate) fn numbers_end(&self) -> usize {
         self.values.len()

@@ -26,6 +26,10 @@ impl Device {
     pub const ALL: [Self; 3] = [Self::Backing, Self::Cache, Self::Journal];
 }
 
+/// Requests that a driver has open at a time, at most: an engine allocates for so many before the
+/// first one, and nothing later. More wait at the driver.
+pub const REQUESTS_MAX: usize = 256;
+
 /// Names a request. The driver gives it; it is unused again once the request was completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
@@ -286,6 +290,7 @@ pub enum CacheOff {
 ///
 /// The driver guarantees:
 /// - the first input is a tick;
+/// - at most [`REQUESTS_MAX`] requests are open: given to the engine and not completed;
 /// - offsets and lengths of requests are within the volume and multiples of its block; it cuts what
 ///   reaches past the end, and turns a write that must be durable at once into a write and a flush;
 /// - each operation is done at most once and reported exactly once, in any order; an operation that
@@ -307,7 +312,8 @@ pub enum CacheOff {
 /// - pass errors of the backing device on unchanged, and keep those of other devices to itself;
 /// - write to a cache's medium only if it is the one that it wrote before, or the one that the
 ///   driver allowed it to format;
-/// - use bounded memory, allocated before its first request.
+/// - use bounded memory, allocated before its first request, as long as no more than
+///   [`REQUESTS_MAX`] are open.
 ///
 /// The simplest engine passes everything on:
 ///

@@ -101,11 +101,42 @@ fn a_cold_cache_takes_the_medium_of_the_one_that_it_replaces() {
     let driver = attach_with(&changed, &medium, &journal);
     assert_eq!(driver.engine.start(), Start::Cold(Cold::Changed(0)));
     assert!(driver.engine.is_running());
-    let of_another = attach_with(&Setup { new_cache_id: [99; 16], ..setup(5) }, &[], &[]);
+    let of_another = attach_with(&Setup { key: [99; 32], ..setup(5) }, &[], &[]);
     let other_medium = of_another.medium.contents();
     let driver = attach_with(&changed, &other_medium, &journal);
     assert!(!driver.engine.is_running());
     assert!(driver.medium.contents() == other_medium);
+}
+
+#[test]
+fn a_medium_is_known_without_its_journal_and_without_its_key() {
+    let (medium, journal) = used();
+    let without = Setup { may_format: false, ..setup(2) };
+    let no_journal = attach_with(&without, &medium, &[]);
+    assert_eq!(no_journal.engine.start(), Start::Cold(Cold::New));
+    assert!(no_journal.engine.is_running(), "its name follows from the key");
+    let lost = Setup { key: [99; 32], ..without.clone() };
+    let mut no_key = attach_with(&lost, &medium, &journal);
+    assert!(no_key.engine.is_running(), "its name is in the journal");
+    assert_eq!(no_key.engine.cached_frames(), 0, "nothing opens");
+    read_all(&mut no_key, 1);
+    let neither = attach_with(&lost, &medium, &[]);
+    assert!(!neither.engine.is_running() && neither.medium.contents() == medium);
+}
+
+#[test]
+fn a_medium_of_other_sizes_is_made_anew_also_after_a_cut() {
+    let (medium, journal) = used();
+    let mut smaller = Setup { may_format: false, ..setup(2) };
+    smaller.geometry.segments = 5;
+    let mut driver = attach_with(&smaller, &medium, &journal);
+    assert!(matches!(driver.engine.start(), Start::Cold(Cold::Sizes(_))));
+    assert!(driver.engine.is_running());
+    read_all(&mut driver, 1);
+    // The journal is of the new sizes, and the medium still of the old ones.
+    let cut = attach_with(&Setup { salt: [3; 32], ..smaller }, &medium, &driver.journal.contents());
+    assert_eq!(cut.engine.start(), Start::Warm);
+    assert!(cut.engine.is_running());
 }
 
 #[test]

@@ -73,6 +73,9 @@ fn run_faults(seed: u64, rules: Rules) -> Result<Seen, String> {
     }
     calm(&mut world)?;
     world.verify()?;
+    if !world.is_foreign {
+        world.check_serves()?;
+    }
     world.detach()?;
     world.attach();
     world.verify()?;
@@ -263,6 +266,7 @@ pub fn find(rules: Rules, seeds: u64) -> Option<String> {
 /// How many writes and flushes a scenario without faults does, and what it has seen.
 pub fn count(seed: u64, rules: Rules) -> Result<u64, String> {
     let mut world = World::new(seed, rules);
+    world.is_sound = true;
     world.attach();
     live(&mut world).map_err(|text| format!("scenario {seed}: {text}"))?;
     Ok(world.done)
@@ -286,18 +290,22 @@ pub fn cut_again(seed: u64, at: u64) -> Result<Seen, String> {
 
 fn run_cut_again(seed: u64, at: u64) -> Result<Seen, String> {
     let mut world = World::new(seed, Rules::KEPT);
+    world.is_sound = true;
     world.attach();
     world.steps(300)?;
     world.crash(seed.is_multiple_of(2))?;
     if !seed.is_multiple_of(3) {
         world.write_elsewhere();
     }
-    world.attach();
-    world.cut_at = Some(world.done + at);
-    world.steps(160)?;
-    world.crash(true)?;
+    for round in 0..=seed % 2 {
+        world.attach();
+        world.cut_at = Some(world.done + at + round);
+        world.steps(160)?;
+        world.crash(true)?;
+    }
     world.attach();
     world.verify()?;
+    world.check_serves()?;
     world.steps(60)?;
     world.verify()?;
     world.crash(true)?;
@@ -314,6 +322,7 @@ pub fn cut(seed: u64, at: u64, rules: Rules) -> Result<Seen, String> {
 
 fn run_cut(seed: u64, at: u64, rules: Rules) -> Result<Seen, String> {
     let mut world = World::new(seed, rules);
+    world.is_sound = true;
     world.cut_at = Some(at);
     world.attach();
     live(&mut world)?;
@@ -322,6 +331,7 @@ fn run_cut(seed: u64, at: u64, rules: Rules) -> Result<Seen, String> {
     }
     world.attach();
     world.verify()?;
+    world.check_serves()?;
     world.steps(60)?;
     world.verify()?;
     world.crash(false)?;

@@ -109,8 +109,13 @@ pub struct World {
     pub excuses: Excuses,
     /// The cache says that its medium is another one.
     pub is_foreign: bool,
-    /// A frame that the engine found to be stale by itself, after its recovery.
-    stale: Option<u64>,
+    /// No device has a fault but that the power is cut: then the medium is never another one, and
+    /// a journal that named a running cache is never damaged.
+    pub is_sound: bool,
+    /// The engine that ended last was running.
+    was_running: bool,
+    /// What is wrong, seen between two inputs.
+    wrong: Option<String>,
     pub total: Counters,
     pub warm_frames: u64,
     pub colds: Vec<Cold>,
@@ -194,7 +199,9 @@ impl World {
             is_detached: None,
             excuses: Excuses::default(),
             is_foreign: false,
-            stale: None,
+            is_sound: false,
+            was_running: false,
+            wrong: None,
             total: Counters::default(),
             warm_frames: 0,
             colds: Vec::new(),
@@ -221,15 +228,28 @@ impl World {
             salt,
             new_cache_id,
             witnesses: vec![Witness { offset: 0, bytes: superblock }],
-            may_format: self.attaches == 1 || is_foreign || self.random.below(8) > 0,
+            may_format: false,
             limits: limits(),
         };
         self.buffers.reset();
         let journal = self.journal.contents();
+        // The driver names a medium that it makes, or says that what it made may be written over.
+        let is_made = self.medium.contents()[..4096].iter().all(|byte| *byte == 0);
+        let is_named = is_made && self.random.below(2) == 0;
+        if is_named {
+            let _ = self.medium.write(0, &setup.medium_header(&journal));
+            let _ = self.medium.flush();
+        }
+        let may_format = is_made || is_foreign || self.random.below(4) == 0;
+        let setup = Setup { may_format: may_format && !is_named, ..setup };
         let engine = Cache::with_rules(&setup, &journal, &mut self.buffers, self.rules)
             .expect("sizes that fit");
         if let Some(cold) = engine.start().cold() {
             self.colds.push(cold);
+            let is_changed = matches!(cold, Cold::Changed(_));
+            if self.is_sound && self.was_running && !is_changed {
+                self.wrong = Some(format!("cold after a cut: {cold}"));
+            }
         }
         self.is_detached = None;
         self.engine = Some(engine);
@@ -255,8 +275,13 @@ impl World {
                 Output::Event(Event::Recovered { frames, .. }) => self.warm_frames += frames,
                 Output::Event(Event::CacheOff { why: CacheOff::AnotherMedium }) => {
                     self.is_foreign = true;
+                    if self.is_sound {
+                        self.wrong = Some("its own medium is taken for another one".to_owned());
+                    }
                 }
-                Output::Event(Event::VolumeChanged { offset }) => self.stale = Some(offset),
+                Output::Event(Event::VolumeChanged { offset }) => {
+                    self.wrong = Some(format!("the frame at {offset} is stale"));
+                }
                 Output::Event(_) => {}
             }
         }
@@ -267,8 +292,7 @@ impl World {
         for (id, result) in self.input(input) {
             self.ended(id, result)?;
         }
-        let stale = self.stale.take();
-        stale.map_or(Ok(()), |offset| Err(format!("the frame at {offset} is stale")))
+        self.wrong.take().map_or(Ok(()), Err)
     }
 
     pub fn ask_read(&mut self, first: u64, sectors: u64) -> Result<(), String> {
@@ -584,6 +608,26 @@ impl World {
         self.drain()
     }
 
+    /// Whether the cache serves: what is read again and again is a hit at the end.
+    pub fn check_serves(&mut self) -> Result<(), String> {
+        self.drain()?;
+        let frame = u64::from(FRAME) / SECTOR;
+        let hits = |world: &Self| world.engine.as_ref().map_or(0, |engine| engine.counters().hits);
+        let before = hits(self);
+        for _ in 0..8 {
+            self.tick(SECOND_NS)?;
+            let first = self.random.below(VOLUME / u64::from(FRAME)) * frame;
+            for _ in 0..3 {
+                self.ask_read(first, frame)?;
+                self.drain()?;
+            }
+            if self.is_cut || hits(self) > before {
+                return Ok(());
+            }
+        }
+        Err("the cache serves nothing".to_owned())
+    }
+
     /// The engine dies; with `is_power_cut` everything does. Operations under way were done or not.
     /// What was answered must still be there.
     pub fn crash(&mut self, is_power_cut: bool) -> Result<(), String> {
@@ -637,6 +681,7 @@ impl World {
 
     fn forget(&mut self) {
         if let Some(engine) = self.engine.take() {
+            self.was_running = engine.is_running();
             let counters = engine.counters();
             self.total.hits += counters.hits;
             self.total.filled += counters.filled;
