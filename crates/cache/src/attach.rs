@@ -25,7 +25,10 @@ use crate::reclaim::Reclaim;
 use crate::regions::Regions;
 use crate::sample::Samples;
 use crate::seal::{Cipher, Codec, Master, Salt, TAG_BYTES};
-use crate::setup::{Cold, FollowedWitness, Limits, Rules, Setup, Start, Written, judge, medium_id};
+use crate::setup::{
+    ChangeProof, Cold, FollowedWitness, Limits, Rules, Setup, Start, Witness, Written, judge,
+    medium_id, proof,
+};
 use crate::slab::Slab;
 use crate::write::WriteState;
 
@@ -152,6 +155,8 @@ pub struct Cache {
     pub(crate) next_sequence: u64,
     pub(crate) journal: JournalWork,
     pub(crate) witnesses: Vec<FollowedWitness>,
+    /// A detach may be proved: what is listed at its end shows each change afterwards.
+    pub(crate) can_prove: bool,
     pub(crate) codec: Codec,
     /// A frame as it is stored.
     pub(crate) packed: Vec<u8>,
@@ -183,8 +188,8 @@ pub struct Cache {
     pub(crate) moved_bytes: u64,
     /// The detach does not wait for the medium any more.
     pub(crate) is_abandoned: bool,
-    /// The flush that makes durable what the disk held at the start is under way.
-    pub(crate) is_first_flush_sent: bool,
+    /// A flush of the disk that no request asked for is under way.
+    pub(crate) is_own_flush_sent: bool,
     is_started: bool,
 }
 
@@ -254,6 +259,7 @@ impl Cache {
             next_sequence: u64::from(attach) << 32,
             journal: work,
             witnesses: followed(setup),
+            can_prove: proof(setup) == ChangeProof::Always,
             codec,
             packed: vec![0; frame + TAG_BYTES],
             plain: vec![0; frame],
@@ -272,11 +278,11 @@ impl Cache {
             header_buffer: own.header,
             is_recovery_read: false,
             dropped: 0,
-            samples: Samples::new(setup.limits.sampled_frames),
+            samples: Samples::new(setup.limits.sampled_frames, &setup.salt),
             later_attach: None,
             moved_bytes: 0,
             is_abandoned: false,
-            is_first_flush_sent: false,
+            is_own_flush_sent: false,
             is_started: false,
         })
     }
@@ -291,6 +297,16 @@ impl Cache {
             (io_bytes(geometry), limits.io_buffers),
             (geometry.summary_bytes(), 1),
         ]
+    }
+
+    /// Takes the ranges that identify the content as they are now, for a volume that shows a change
+    /// only so ([`ChangeProof::AfterDetach`]). The driver reads them when every request has ended,
+    /// and gives [`Input::Detach`] next. None at all says that a person answers for it that nothing
+    /// writes the volume before the next attach. Too many prove nothing.
+    pub fn take_last_witnesses(&mut self, witnesses: Vec<Witness>) {
+        self.can_prove = witnesses.len() <= journal::WITNESSES_MAX;
+        self.witnesses.clear();
+        self.witnesses.extend(witnesses.into_iter().map(FollowedWitness::of));
     }
 
     /// How it started.
@@ -366,7 +382,7 @@ impl Cache {
             Pending::BackingFlush { request, flush } => {
                 match result {
                     Ok(()) => self.regions.end_flush(flush),
-                    Err(_) => self.regions.fail_flush(),
+                    Err(_) => self.regions.fail_flush(flush),
                 }
                 if let Some(id) = request {
                     io.outputs.push(Output::Complete { id, result });
@@ -483,16 +499,12 @@ fn begun(setup: &Setup, journal: &[u8], rules: Rules) -> (Start, Base, u64) {
     }
 }
 
-/// The ranges that identify the content, to be followed.
+/// The ranges that identify the content, to be followed; none if that would prove nothing.
 fn followed(setup: &Setup) -> Vec<FollowedWitness> {
-    let witnesses = setup.witnesses.iter().take(journal::WITNESSES_MAX);
-    witnesses
-        .map(|witness| FollowedWitness {
-            offset: witness.offset,
-            bytes: witness.bytes.clone(),
-            is_unknown: false,
-        })
-        .collect()
+    match proof(setup) {
+        ChangeProof::Always => setup.witnesses.iter().cloned().map(FollowedWitness::of).collect(),
+        ChangeProof::AfterDetach | ChangeProof::Never => Vec::new(),
+    }
 }
 
 /// Bytes of a buffer for a read of the medium or for a fill.
@@ -556,7 +568,6 @@ mod tests {
     use testkit::SimulatedBuffers;
 
     use super::*;
-    use crate::Witness;
 
     #[test]
     fn as_many_requests_as_a_driver_may_have_open_allocate_nothing() {
@@ -569,9 +580,18 @@ mod tests {
         buffers.add(512, 1);
         let (key, salt, volume_id, new_cache_id) = ([1; 32], [2; 32], [3; 16], [4; 16]);
         let witnesses = vec![Witness { offset: 0, bytes: vec![0; 512 * REQUESTS_MAX] }];
-        let may_format = true;
-        let setup =
-            Setup { geometry, volume_id, key, salt, new_cache_id, witnesses, may_format, limits };
+        let (may_format, proof) = (true, ChangeProof::Always);
+        let setup = Setup {
+            geometry,
+            volume_id,
+            key,
+            salt,
+            new_cache_id,
+            witnesses,
+            proof,
+            may_format,
+            limits,
+        };
         let mut cache = Cache::attach(&setup, &[], &mut buffers).unwrap();
         let room = |cache: &Cache| {
             let slabs = [cache.reads.capacity(), cache.writes.capacity()];

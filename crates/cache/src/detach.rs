@@ -69,6 +69,7 @@ impl Cache {
                     DetachStep::Flushing
                 }
                 DetachStep::Flushing | DetachStep::Listing | DetachStep::Unproved => return,
+                DetachStep::List if !self.can_prove => return self.end_detach(false, io),
                 DetachStep::List => {
                     self.journal.wants_base = true;
                     self.journal.is_last = true;
@@ -84,7 +85,7 @@ impl Cache {
 
     /// A flush of the backing device that no request asked for has ended.
     pub(crate) fn own_flush_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
-        self.is_first_flush_sent = false;
+        self.is_own_flush_sent = false;
         if self.phase == Phase::Detaching(DetachStep::Flushing) {
             match result {
                 Ok(()) => self.phase = Phase::Detaching(DetachStep::List),
@@ -97,8 +98,8 @@ impl Cache {
     /// is cached: without that, a flush is tried again.
     pub(crate) fn repeat_first_flush(&mut self, io: &mut Io<'_>) {
         let is_open = !matches!(self.phase, Phase::Detaching(_) | Phase::Detached);
-        if is_open && !self.regions.has_flushed() && !self.is_first_flush_sent {
-            self.is_first_flush_sent = true;
+        if is_open && !self.regions.has_flushed() && !self.is_own_flush_sent {
+            self.is_own_flush_sent = true;
             self.flush_backing(None, io);
         }
     }

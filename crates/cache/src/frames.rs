@@ -94,9 +94,10 @@ impl Frames {
         self.live
     }
 
-    /// A cached frame and its slot, the first one from a place on that the number gives.
+    /// A cached frame and its slot, the first one from a place on that the number gives. Slots are
+    /// taken from the first one on: only those are places, else few frames would share all numbers.
     pub(crate) fn any_from(&self, number: u64) -> Option<(u32, u32)> {
-        let slots = self.keys.len();
+        let slots = self.keys.len() - self.free_count as usize;
         let start = (number % (slots as u64).max(1)) as usize;
         let mut order = (start..slots).chain(0..start);
         order.find_map(|slot| Some((slot as u32, self.key(slot as u32)?)))

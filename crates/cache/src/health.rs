@@ -47,6 +47,8 @@ pub(crate) struct Health {
     is_checking: bool,
     /// The medium has to be compared once more when that has ended.
     must_check_again: bool,
+    /// It was said that it is another one.
+    is_foreign: bool,
     is_flushing: bool,
     /// A segment was written since the flush that is under way began.
     must_flush: bool,
@@ -66,6 +68,7 @@ impl Health {
             failures: [None; FAILURES],
             is_checking: false,
             must_check_again: false,
+            is_foreign: false,
             is_flushing: false,
             must_flush: false,
             may_format,
@@ -134,6 +137,7 @@ impl Cache {
 
     fn turn_on(&mut self, io: &mut Io<'_>) {
         self.health.medium = MediumState::On;
+        self.health.is_foreign = false;
         self.health.failures = [None; FAILURES];
         self.health.retry_at_ns = None;
         if self.phase == Phase::Starting && self.start.cold().is_none() {
@@ -160,6 +164,7 @@ impl Cache {
         }
         self.health.medium = MediumState::Off;
         self.health.may_format = false;
+        self.health.is_foreign = false;
         self.health.retry_after_ns = WINDOW_NS;
         self.check_medium(io);
     }
@@ -210,7 +215,11 @@ impl Cache {
         if self.phase == Phase::Starting && (is_ours || self.health.may_format) {
             return self.write_header(io);
         }
-        self.turn_off(CacheOff::AnotherMedium, io);
+        if !std::mem::replace(&mut self.health.is_foreign, true) {
+            self.turn_off(CacheOff::AnotherMedium, io);
+        }
+        // It may have been read wrongly.
+        self.retry_later();
     }
 
     /// Makes the medium that of this cache.
@@ -281,6 +290,6 @@ impl Cache {
         self.time_out_medium(io);
         self.retry_medium(io);
         self.repeat_first_flush(io);
-        self.want_base_if_due();
+        self.want_base_if_due(io);
     }
 }

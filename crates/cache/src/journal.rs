@@ -2,8 +2,8 @@
 //!
 //! A root, two bases and a ring of records. The root names the cache: what carries another name
 //! counts for nothing, so one sector ends all that an older cache listed. It also names the medium,
-//! which a cold start keeps, so that a cut can leave no medium without a name. A base lists, for one
-//! instant, the sequence of each segment, which of its frames are fresh, and which regions are
+//! which a cold start keeps, so that a cut can leave no medium without a name. A base lists, for
+//! one instant, the sequence of each segment, which of its frames are fresh, and which regions are
 //! marked. A record adds marks. A base says from which record on it needs them; the bases are
 //! written in turn, so that one is always whole. Nothing here does I/O; a journal that is damaged
 //! gives an error, and the cache is cold.
@@ -22,7 +22,7 @@ pub(crate) const WITNESSES_MAX: usize = 8;
 pub(crate) const MARKS_MAX: usize = 900;
 
 /// The first bytes of a journal.
-const ROOT_HEADER: FileHeader = FileHeader { magic: *b"TERCJRNL", major: 1, minor: 0 };
+pub(crate) const ROOT_HEADER: FileHeader = FileHeader { magic: *b"TERCJRNL", major: 1, minor: 0 };
 
 /// The first bytes of a base.
 const HEADER: FileHeader = FileHeader { magic: *b"TERCBASE", major: 1, minor: 0 };

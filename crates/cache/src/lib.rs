@@ -35,4 +35,4 @@ pub use attach::Cache;
 pub use counters::Counters;
 pub use format::{BLOCK_BYTES, FRAME_BYTES_MAX, Geometry, SEGMENT_BYTES_MAX};
 pub use journal::journal_bytes;
-pub use setup::{Cold, Limits, Rules, Setup, Start, Witness};
+pub use setup::{ChangeProof, Cold, Limits, Rules, Setup, Start, Witness, newer_version};

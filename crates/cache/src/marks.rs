@@ -19,6 +19,7 @@ use crate::frames::NONE;
 use crate::journal::{self, Base, Digest, MARKS_MAX, RECORDS, Record, Root, WITNESSES_MAX};
 use crate::log::SegmentState;
 use crate::regions::Mark;
+use crate::setup::FollowedWitness;
 
 /// What is being done to the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,14 +160,26 @@ impl Cache {
         let witnesses = self.journal.witness_wanted.len();
         let is_wanted = marks > 0 || witnesses > 0 || self.journal.wants_attach;
         let is_urgent = is_wanted && (marks > MARKS_MAX || self.journal.ring_is_full());
-        let may_list = self.lists_all()
-            && self.journal.witness_writes == 0
-            && self.journal.witness_wanted.is_empty();
+        let may_list = self.lists_all() && self.witnesses_are_durable();
         if is_urgent || self.journal.wants_base && may_list {
             self.begin_base(io);
         } else if is_wanted {
             self.begin_record(io);
         }
+    }
+
+    /// Whether the disk has for good what a base would list of the witnesses. A base lists one
+    /// digest of each; until then the records have those that a cut can leave.
+    fn witnesses_are_durable(&self) -> bool {
+        let count = self.regions.count();
+        let is_durable = |witness: &FollowedWitness| {
+            let mut regions = self.regions_of(witness.offset, witness.bytes.len().max(1) as u64);
+            !regions.any(|region| region < count && self.regions.is_unflushed(region))
+        };
+        self.journal.witness_writes == 0
+            && self.journal.witness_wanted.is_empty()
+            && (self.start.cold().is_some() && !self.journal.has_base
+                || self.witnesses.iter().all(is_durable))
     }
 
     /// Whether a base can say which frames are fresh now: every segment was looked at.
@@ -382,8 +395,14 @@ impl Cache {
         self.send_waiting(io);
     }
 
-    /// Asks for a base if marks have settled since the last one.
-    pub(crate) fn want_base_if_due(&mut self) {
+    /// Asks for a base if marks have settled since the last one. Where clients never flush what a
+    /// base would list of the witnesses, the disk is flushed before the records run out.
+    pub(crate) fn want_base_if_due(&mut self, io: &mut Io<'_>) {
+        let is_waiting = self.journal.wants_base && self.phase == Phase::Running;
+        if is_waiting && !self.is_own_flush_sent && !self.witnesses_are_durable() {
+            self.is_own_flush_sent = true;
+            self.flush_backing(None, io);
+        }
         let is_due =
             self.now_ns.saturating_sub(self.journal.base_at_ns) >= self.limits.base_interval_ns;
         if !is_due || self.phase != Phase::Running || self.journal.wants_base {

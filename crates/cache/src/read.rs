@@ -9,6 +9,8 @@ use policy::admission::Admission as _;
 
 use crate::attach::{Cache, Io, Pending, Phase};
 use crate::format::{BLOCK_BYTES, GRANULE_BYTES};
+use crate::frames::Place;
+use crate::log::Segment;
 use crate::seal::{self, FrameLabel, TAG_BYTES};
 
 /// The most frames of a read that is cached or served from the cache: 128 KiB, as much as the
@@ -46,22 +48,27 @@ pub(crate) struct ReadState {
     fill: Option<Fill>,
 }
 
-impl Cache {
-    pub(crate) fn read(&mut self, id: RequestId, offset: u64, data: BufferRange, io: &mut Io<'_>) {
-        self.counters.reads += 1;
-        self.counters.read_bytes += u64::from(data.len);
-        let read = ReadState {
+impl ReadState {
+    fn new(id: RequestId, offset: u64, data: Option<BufferRange>, sent_ns: u64) -> Self {
+        Self {
             id,
             offset,
-            data: Some(data),
+            data,
             pending: 0,
             is_failed: false,
             is_on_disk: false,
             is_answered: false,
-            sent_ns: self.now_ns,
+            sent_ns,
             fill: None,
-        };
-        let at = self.reads.insert(read);
+        }
+    }
+}
+
+impl Cache {
+    pub(crate) fn read(&mut self, id: RequestId, offset: u64, data: BufferRange, io: &mut Io<'_>) {
+        self.counters.reads += 1;
+        self.counters.read_bytes += u64::from(data.len);
+        let at = self.reads.insert(ReadState::new(id, offset, Some(data), self.now_ns));
         if data.len == 0 {
             return self.answer(at, Ok(()), io);
         }
@@ -89,18 +96,7 @@ impl Cache {
     }
 
     pub(crate) fn prefetch(&mut self, id: RequestId, offset: u64, len: u64, io: &mut Io<'_>) {
-        let read = ReadState {
-            id,
-            offset,
-            data: None,
-            pending: 0,
-            is_failed: false,
-            is_on_disk: false,
-            is_answered: false,
-            sent_ns: self.now_ns,
-            fill: None,
-        };
-        let at = self.reads.insert(read);
+        let at = self.reads.insert(ReadState::new(id, offset, None, self.now_ns));
         if len > 0 {
             let keys = self.keys_of(offset, len);
             let last = *keys.end().min(&(keys.start() + FILL_FRAMES_MAX as u32 - 1));
@@ -264,10 +260,9 @@ impl Cache {
             let place = self.frames.place(slot);
             let segment = &self.segments[usize::from(place.segment)];
             let sequence = segment.sequence;
-            let within = u32::from(place.granule) * GRANULE_BYTES;
             if let Some(memory) = segment.buffer {
-                let range =
-                    BufferRange { buffer: memory, start: within, len: u32::from(place.stored) };
+                let start = u32::from(place.granule) * GRANULE_BYTES;
+                let range = BufferRange { buffer: memory, start, len: u32::from(place.stored) };
                 if !self.serve_frame(at, slot, key, range, io) {
                     return self.miss_after_all(at, io);
                 }
@@ -276,15 +271,12 @@ impl Cache {
             let Some(buffer) = self.io_buffers.pop() else {
                 return self.miss_after_all(at, io);
             };
-            let (from, len) = blocks(within, u32::from(place.stored));
-            let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
-            let data = BufferRange::first(buffer, len);
             let pending = Pending::HitRead { read: at, slot, key, sequence, buffer };
             self.segments[usize::from(place.segment)].readers += 1;
             if let Some(read) = self.reads.get_mut(at) {
                 read.pending += 1;
             }
-            self.operate(Device::Cache, Operation::Read { offset, data }, pending, io);
+            self.read_stored(place, buffer, pending, io);
         }
         self.answer_if_whole(at, io);
     }
@@ -328,10 +320,7 @@ impl Cache {
             self.miss_after_all(at, io);
         } else if !is_failed {
             let is_same = self.segments[segment].sequence == sequence;
-            let within = u32::from(place.granule) * GRANULE_BYTES;
-            let (from, _) = blocks(within, u32::from(place.stored));
-            let range = BufferRange { buffer, start: within - from, len: u32::from(place.stored) };
-            if !is_same || !self.serve_frame(at, slot, key, range, io) {
+            if !is_same || !self.serve_frame(at, slot, key, stored_in(place, buffer), io) {
                 self.miss_after_all(at, io);
             }
         }
@@ -372,22 +361,13 @@ impl Cache {
 
     /// Opens what is in `packed` and restores it to `plain`.
     pub(crate) fn open_packed(&mut self, slot: u32, key: u32, stored: usize) -> bool {
-        let place = self.frames.place(slot);
-        let segment = &self.segments[usize::from(place.segment)];
-        let len = self.geometry.frame_len(key);
-        let label = FrameLabel {
-            key,
-            len,
-            is_compressed: place.is_compressed,
-            sequence: segment.sequence,
-            ordinal: place.ordinal,
-        };
-        let cipher = &self.ciphers[usize::from(segment.cipher)].1;
+        let (label, at) = self.label(slot, key);
+        let cipher = &self.ciphers[at].1;
         let Some(packed) = seal::open_frame(cipher, label, &mut self.packed[..stored]) else {
             return false;
         };
-        let plain = &mut self.plain[..len as usize];
-        if place.is_compressed {
+        let plain = &mut self.plain[..label.len as usize];
+        if label.is_compressed {
             return self.codec.restore(packed, plain);
         }
         let is_whole = packed.len() == plain.len();
@@ -399,18 +379,32 @@ impl Cache {
 
     /// Opens what is in `packed`, without restoring; the bytes without the tag.
     pub(crate) fn unseal_packed(&mut self, slot: u32, key: u32, stored: usize) -> Option<usize> {
-        let place = self.frames.place(slot);
-        let segment = &self.segments[usize::from(place.segment)];
-        let label = FrameLabel {
-            key,
-            len: self.geometry.frame_len(key),
-            is_compressed: place.is_compressed,
-            sequence: segment.sequence,
-            ordinal: place.ordinal,
-        };
-        let cipher = &self.ciphers[usize::from(segment.cipher)].1;
-        seal::open_frame(cipher, label, &mut self.packed[..stored])?;
+        let (label, at) = self.label(slot, key);
+        seal::open_frame(&self.ciphers[at].1, label, &mut self.packed[..stored])?;
         Some(stored - TAG_BYTES)
+    }
+
+    /// What the frame in a slot is, and the place of its cipher.
+    fn label(&self, slot: u32, key: u32) -> (FrameLabel, usize) {
+        let Place { segment, ordinal, is_compressed, .. } = self.frames.place(slot);
+        let Segment { sequence, cipher, .. } = self.segments[usize::from(segment)];
+        let len = self.geometry.frame_len(key);
+        (FrameLabel { key, len, is_compressed, sequence, ordinal }, usize::from(cipher))
+    }
+
+    /// Reads the blocks of the medium that hold a frame into a buffer; it is then where
+    /// [`stored_in`] says.
+    pub(crate) fn read_stored(
+        &mut self,
+        place: Place,
+        buffer: BufferId,
+        pending: Pending,
+        io: &mut Io<'_>,
+    ) {
+        let (from, len) = blocks(place);
+        let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
+        let data = BufferRange::first(buffer, len);
+        self.operate(Device::Cache, Operation::Read { offset, data }, pending, io);
     }
 
     /// Reads that wait for the medium for too long go to the disk.
@@ -428,8 +422,15 @@ impl Cache {
     }
 }
 
-/// The blocks of a segment that hold some bytes of it: their first byte, and how many.
-pub(crate) fn blocks(start: u32, len: u32) -> (u32, u32) {
+/// The blocks of a segment that hold a frame: their first byte, and how many.
+fn blocks(place: Place) -> (u32, u32) {
+    let start = u32::from(place.granule) * GRANULE_BYTES;
     let from = start / BLOCK_BYTES * BLOCK_BYTES;
-    (from, (start + len).next_multiple_of(BLOCK_BYTES) - from)
+    (from, (start + u32::from(place.stored)).next_multiple_of(BLOCK_BYTES) - from)
+}
+
+/// Where a frame is in a buffer that its blocks were read into.
+pub(crate) fn stored_in(place: Place, buffer: BufferId) -> BufferRange {
+    let start = u32::from(place.granule) * GRANULE_BYTES - blocks(place).0;
+    BufferRange { buffer, start, len: u32::from(place.stored) }
 }

@@ -8,14 +8,13 @@
 //! While nothing becomes free, each segment that was filled by moves asks for one hit more, so that
 //! after three of them everything goes.
 
-use model::engine::{BufferId, BufferRange, Device, IoResult, Operation};
+use model::engine::{BufferId, IoResult};
 use policy::eviction::LogQueue;
 
 use crate::attach::{Cache, Io, Pending, Phase, queue_index};
-use crate::format::GRANULE_BYTES;
 use crate::frames::NONE;
 use crate::log::{Packed, Segment, SegmentState};
-use crate::read::blocks;
+use crate::read::stored_in;
 
 /// Free segments below which one is reclaimed.
 const FREE_MIN: usize = 2;
@@ -92,12 +91,8 @@ impl Cache {
             self.reclaim = Some(reclaim);
             return false;
         };
-        let within = u32::from(place.granule) * GRANULE_BYTES;
-        let (from, len) = blocks(within, u32::from(place.stored));
-        let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
         self.reclaim = Some(Reclaim { moved: Some((slot, key, hits)), ..next });
-        let operation = Operation::Read { offset, data: BufferRange::first(buffer, len) };
-        self.operate(Device::Cache, operation, Pending::ReclaimRead { buffer }, io);
+        self.read_stored(place, buffer, Pending::ReclaimRead { buffer }, io);
         false
     }
 
@@ -139,11 +134,8 @@ impl Cache {
         io: &mut Io<'_>,
     ) -> bool {
         let place = self.frames.place(slot);
-        let within = u32::from(place.granule) * GRANULE_BYTES;
-        let (from, _) = blocks(within, u32::from(place.stored));
-        let sealed = BufferRange { buffer, start: within - from, len: u32::from(place.stored) };
         let stored = usize::from(place.stored);
-        self.packed[..stored].copy_from_slice(io.buffers.bytes(sealed));
+        self.packed[..stored].copy_from_slice(io.buffers.bytes(stored_in(place, buffer)));
         let Some(payload) = self.unseal_packed(slot, key, stored) else {
             self.counters.medium_wrong += 1;
             self.medium_failed(io);

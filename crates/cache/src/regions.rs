@@ -5,6 +5,8 @@
 //! when the writes are durable on the backing device and the journal lists which frames are fresh.
 //! So after a crash all frames of a region without a mark are fresh.
 
+use model::engine::REQUESTS_MAX;
+
 /// What the journal says of a region, and what is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
@@ -33,6 +35,10 @@ pub(crate) struct Regions {
     doubted: Box<[bool]>,
     /// Flushes of the backing device that were begun.
     begun: u64,
+    /// Those that are under way.
+    flushing: Vec<u64>,
+    /// The latest that succeeded.
+    done: u64,
     /// All writes that ended before this many flushes had begun are durable.
     flushed: u64,
     /// Regions whose mark is `Wanted`.
@@ -50,6 +56,8 @@ impl Regions {
             flushes: vec![0; count].into_boxed_slice(),
             doubted: vec![false; count].into_boxed_slice(),
             begun: 1,
+            flushing: Vec::with_capacity(REQUESTS_MAX + 1),
+            done: 0,
             flushed: 0,
             wanted: Vec::with_capacity(count),
             writing: Vec::with_capacity(count),
@@ -120,17 +128,24 @@ impl Regions {
     /// A flush of the backing device begins; what [`Regions::end_flush`] takes.
     pub(crate) fn begin_flush(&mut self) -> u64 {
         self.begun += 1;
+        self.flushing.push(self.begun);
         self.begun
     }
 
-    /// The flush succeeded.
+    /// The flush succeeded. It proves nothing while one that began before it is under way: if that
+    /// fails, what both should have stored may be lost, and only the other one says so.
     pub(crate) fn end_flush(&mut self, flush: u64) {
-        self.flushed = self.flushed.max(flush);
+        self.flushing.retain(|other| *other != flush);
+        self.done = self.done.max(flush);
+        if self.flushing.iter().all(|other| *other > self.done) {
+            self.flushed = self.done;
+        }
     }
 
-    /// The flush failed: what was written since the last good one may be lost although a later one
-    /// succeeds. It stays marked to the end of this attach.
-    pub(crate) fn fail_flush(&mut self) {
+    /// The flush failed: what was written since the last one that counts may be lost although
+    /// another one succeeds. It stays marked to the end of this attach.
+    pub(crate) fn fail_flush(&mut self, flush: u64) {
+        self.flushing.retain(|other| *other != flush);
         for region in 0..self.marks.len() {
             let is_marked = self.flushed == 0 && self.marks[region] == Mark::Durable;
             self.doubted[region] |= is_marked || self.flushes[region] >= self.flushed.max(1);
@@ -155,6 +170,11 @@ impl Regions {
             && self.writes[region] == 0
             && !self.doubted[region]
             && self.flushes[region] < self.flushed
+    }
+
+    /// Whether a write to the region may be lost in a power cut.
+    pub(crate) fn is_unflushed(&self, region: usize) -> bool {
+        self.writes[region] > 0 || self.flushes[region] >= self.flushed.max(1)
     }
 
     /// As [`Regions::is_settled`], for a cache that forgets to wait for a flush.
@@ -207,13 +227,36 @@ mod tests {
         regions.end_flush(first);
         regions.begin_write(0);
         regions.end_write(0);
-        regions.begin_flush();
-        regions.fail_flush();
+        let failed = regions.begin_flush();
+        regions.fail_flush(failed);
         regions.begin_write(1);
         regions.end_write(1);
         let flush = regions.begin_flush();
         regions.end_flush(flush);
         assert!(!regions.is_settled(0) && regions.is_settled(1));
+    }
+
+    #[test]
+    fn a_flush_counts_when_those_before_it_have_ended() {
+        for fails in [false, true] {
+            let mut regions = Regions::new(1);
+            regions.want(0);
+            regions.begin_marking();
+            regions.end_marking();
+            let first = regions.begin_flush();
+            regions.end_flush(first);
+            regions.begin_write(0);
+            regions.end_write(0);
+            let [early, late] = [regions.begin_flush(), regions.begin_flush()];
+            regions.end_flush(late);
+            assert!(!regions.is_settled(0), "the early one is under way");
+            if fails {
+                regions.fail_flush(early);
+            } else {
+                regions.end_flush(early);
+            }
+            assert_eq!(regions.is_settled(0), !fails);
+        }
     }
 
     #[test]

@@ -4,12 +4,13 @@
 //! large, a few frames show it: a frame that the journal lists as fresh and that differs from the
 //! disk makes all cold. A small write is not found; `docs/cache-format.md` says so.
 
-use model::engine::{BufferId, BufferRange, Device, Event, IoResult, Operation};
+use model::engine::{BufferId, Device, Event, IoResult, Operation};
 use model::random::mix;
 
 use crate::attach::{Cache, Io, Pending, Phase, first, report};
-use crate::format::GRANULE_BYTES;
-use crate::read::blocks;
+use crate::format::u64_at;
+use crate::read::stored_in;
+use crate::seal::Salt;
 
 /// A frame that is compared.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ struct Sample {
 /// The comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Samples {
+    /// Draws the frames.
+    seed: u64,
     left: u32,
     current: Option<Sample>,
     /// Where a frame differs from the disk.
@@ -32,8 +35,8 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    pub(crate) const fn new(count: u32) -> Self {
-        Self { left: count, current: None, differs: None }
+    pub(crate) fn new(count: u32, salt: &Salt) -> Self {
+        Self { seed: u64_at(salt, 0), left: count, current: None, differs: None }
     }
 }
 
@@ -44,7 +47,8 @@ impl Cache {
             return false;
         }
         let is_known = self.later_attach.is_some() || self.samples.differs.is_some();
-        let found = self.frames.any_from(mix(self.next_sequence + u64::from(self.samples.left)));
+        let number = mix(self.samples.seed.wrapping_add(u64::from(self.samples.left)));
+        let found = self.frames.any_from(number);
         let Some((slot, key)) = found.filter(|_| self.samples.left > 0 && !is_known) else {
             return true;
         };
@@ -70,12 +74,7 @@ impl Cache {
             return self.end_sample();
         }
         let place = self.frames.place(sample.slot);
-        let within = u32::from(place.granule) * GRANULE_BYTES;
-        let (from, len) = blocks(within, u32::from(place.stored));
-        let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
-        let data = first(sample.sealed, len);
-        let operation = Operation::Read { offset, data };
-        self.operate(Device::Cache, operation, Pending::SampleMedium, io);
+        self.read_stored(place, sample.sealed, Pending::SampleMedium, io);
     }
 
     pub(crate) fn sample_medium_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
@@ -90,12 +89,9 @@ impl Cache {
             return;
         }
         let place = self.frames.place(slot);
-        let within = u32::from(place.granule) * GRANULE_BYTES;
-        let (from, _) = blocks(within, u32::from(place.stored));
-        let stored = u32::from(place.stored);
-        let range = BufferRange { buffer: sealed, start: within - from, len: stored };
-        self.packed[..stored as usize].copy_from_slice(io.buffers.bytes(range));
-        if !self.open_packed(slot, key, stored as usize) {
+        let stored = usize::from(place.stored);
+        self.packed[..stored].copy_from_slice(io.buffers.bytes(stored_in(place, sealed)));
+        if !self.open_packed(slot, key, stored) {
             self.counters.medium_wrong += 1;
             self.frames.drop_key(key);
             return self.medium_failed(io);

@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use crate::format::Geometry;
+use model::frame::{FILE_HEADER_BYTES, FileHeader};
+
+use crate::format::{self, Geometry};
 use crate::journal::{Digest, JournalFault, JournalState, KnownWitness, ListedWitness};
 use crate::journal::{Root, WITNESSES_MAX};
 use crate::seal;
@@ -15,6 +17,19 @@ pub struct Witness {
     pub offset: u64,
     /// What it holds now.
     pub bytes: Vec<u8>,
+}
+
+/// When the witnesses of a volume show that it was written elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeProof {
+    /// Always: whatever is made durable elsewhere changes one of them. They are followed, and the
+    /// cache stays warm after a crash too.
+    Always,
+    /// Only if they were read after the last write ([`crate::Cache::take_last_witnesses`]): the
+    /// cache stays warm after a proved detach alone.
+    AfterDetach,
+    /// Never: each start is cold.
+    Never,
 }
 
 /// How much a cache may take, and how long it waits.
@@ -68,10 +83,11 @@ pub struct Setup {
     pub salt: [u8; 32],
     /// Drawn at random for this attach: names the cache if it starts cold.
     pub new_cache_id: [u8; 16],
-    /// Ranges that identify the content, the first 8, in an order that stays. Other ranges than at
-    /// the last attach are a change. Without one, a cache that was not detached is cold at the next
-    /// attach.
+    /// Ranges that identify the content, in an order that stays. Other ranges than at the last
+    /// attach are a change.
     pub witnesses: Vec<Witness>,
+    /// When they show a change. More than 8 ranges show none.
+    pub proof: ChangeProof,
     /// Whether the medium that is there now may be made one of this cache whatever it holds: the
     /// driver has made it, or a person said so. Without it, only what is one of this cache already
     /// is written: what has the name of its medium, whatever its sizes are.
@@ -108,7 +124,7 @@ pub enum Cold {
     Volume,
     /// The volume was written elsewhere: this byte of it begins a range that differs.
     Changed(u64),
-    /// It was not detached, and nothing is known that would show a change of the volume.
+    /// Nothing is known that would show a change of the volume.
     Unproved,
 }
 
@@ -127,8 +143,8 @@ impl fmt::Display for Cold {
                 write!(f, "the volume was written elsewhere: it differs at byte {offset}")
             }
             Self::Unproved => f.write_str(
-                "it was not detached, and the volume has no known superblock that would show a \
-                 write elsewhere",
+                "nothing would show that the volume was written elsewhere since: it holds content \
+                 that is not known, or one that shows it only after a proved detach",
             ),
         }
     }
@@ -208,6 +224,10 @@ pub(crate) enum Written<D> {
 }
 
 impl FollowedWitness {
+    pub(crate) fn of(Witness { offset, bytes }: Witness) -> Self {
+        Self { offset, bytes, is_unknown: false }
+    }
+
     /// What identifies its content; zeros, which is nothing's digest, if that is not known.
     pub(crate) fn digest(&self) -> Digest {
         if self.is_unknown { Digest::default() } else { seal::digest(&self.bytes) }
@@ -248,19 +268,33 @@ pub(crate) fn judge(setup: &Setup, journal: &[u8], rules: Rules) -> Result<Journ
     if state.base.volume_id != setup.volume_id {
         return Err(Cold::Volume);
     }
-    let changed = changed(&setup.witnesses, &state.witnesses);
-    let is_proved = state.base.is_detached && !state.has_records;
+    let is_detached = state.base.is_detached && !state.has_records;
+    let is_shown = match proof(setup) {
+        ChangeProof::Always => true,
+        ChangeProof::AfterDetach => is_detached,
+        ChangeProof::Never => false,
+    };
+    // After a crash, what shows a change only after a detach was not even listed.
+    let changed = changed(&setup.witnesses, &state.witnesses).filter(|_| is_shown);
     match changed {
         Some(offset) if rules.compare_content => Err(Cold::Changed(offset)),
-        _ if !is_proved && setup.witnesses.is_empty() => Err(Cold::Unproved),
+        _ if !is_shown => Err(Cold::Unproved),
         _ => Ok(state),
     }
+}
+
+/// When the witnesses show a change: as the driver says, if there are any and all can be listed.
+pub(crate) fn proof(setup: &Setup) -> ChangeProof {
+    let is_followed = setup.proof == ChangeProof::Always && setup.witnesses.is_empty();
+    if is_followed || setup.witnesses.len() > WITNESSES_MAX {
+        return ChangeProof::Never;
+    }
+    setup.proof
 }
 
 /// Where the content of the volume differs from what is known of it. Another number of ranges is a
 /// difference, and so is a range elsewhere: the content is of another kind then.
 fn changed(now: &[Witness], known: &[KnownWitness]) -> Option<u64> {
-    let now = &now[..now.len().min(WITNESSES_MAX)];
     for (witness, known) in now.iter().zip(known) {
         let is_same = witness.offset == known.offset
             && witness.bytes.len() as u64 == u64::from(known.len)
@@ -271,6 +305,18 @@ fn changed(now: &[Witness], known: &[KnownWitness]) -> Option<u64> {
     }
     let further = now.get(known.len()).map(|witness| witness.offset);
     further.or_else(|| known.get(now.len()).map(|known| known.offset))
+}
+
+/// The version of a journal or a medium that is newer than what is known here, by its first bytes.
+#[must_use]
+pub fn newer_version(bytes: &[u8]) -> Option<u16> {
+    let header: &[u8; FILE_HEADER_BYTES] = bytes.first_chunk()?;
+    let mut headers = [format::HEADER, crate::journal::ROOT_HEADER].into_iter();
+    let known = headers.find(|known| header[..8] == known.magic)?;
+    let major = u16::from_le_bytes([header[8], header[9]]);
+    let as_found =
+        FileHeader { major, minor: u16::from_le_bytes([header[10], header[11]]), ..known };
+    (major > known.major && as_found.to_bytes() == *header).then_some(major)
 }
 
 /// The name of the medium: what the journal says, of whatever sizes it is, else what follows from
@@ -285,6 +331,19 @@ impl Setup {
     /// from the moment when it has its name can never be taken for that of something else.
     #[must_use]
     pub fn medium_header(&self, journal: &[u8]) -> Vec<u8> {
-        crate::format::header(&self.geometry, &medium_id(self, journal))
+        format::header(&self.geometry, &medium_id(self, journal))
+    }
+
+    /// How a cache with this journal will start.
+    #[must_use]
+    pub fn start(&self, journal: &[u8]) -> Start {
+        judge(self, journal, Rules::KEPT).map_or_else(Start::Cold, |_| Start::Warm)
+    }
+
+    /// Whether this first block of a medium is that of this cache, of whatever sizes; `None` if it
+    /// is not one of a medium.
+    #[must_use]
+    pub fn owns_medium(&self, journal: &[u8], block: &[u8]) -> Option<bool> {
+        format::header_id(block).map(|id| id == medium_id(self, journal))
     }
 }

@@ -71,7 +71,7 @@ impl Cache {
         }
     }
 
-    fn regions_of(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<usize> {
+    pub(crate) fn regions_of(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<usize> {
         let region = |at: u64| (at / self.geometry.region_bytes) as usize;
         region(offset)..=region(offset + len - 1)
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use model::engine::{BufferId, BufferRange, Buffers, ErrorNumber, IoResult};
+use model::engine::{BufferId, BufferRange, Buffers, ErrorNumber, IoResult, Operation};
 
 use crate::Random;
 use crate::write_cache::{SECTOR, WriteCache};
@@ -129,6 +129,21 @@ impl SimulatedDevice {
         }
         self.replace(vec![0; self.stored.len()]);
         Ok(())
+    }
+
+    /// Does an operation of an engine with the bytes of its buffers.
+    ///
+    /// # Errors
+    /// As its faults say.
+    pub fn perform(&mut self, operation: Operation, buffers: &mut SimulatedBuffers) -> IoResult {
+        match operation {
+            Operation::Read { offset, data } => self.read(offset, buffers.device_bytes(data)),
+            Operation::Write { offset, data } => self.write(offset, buffers.device_bytes(data)),
+            Operation::Discard { offset, len } => self.discard(offset, len),
+            Operation::WriteZeroes { offset, len } => self.write(offset, &vec![0; len as usize]),
+            Operation::Flush => self.flush(),
+            Operation::Revoke => self.revoke(),
+        }
     }
 
     /// Makes all writes durable.

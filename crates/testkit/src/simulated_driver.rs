@@ -104,14 +104,7 @@ impl<E: Engine> SimulatedDriver<E> {
             Device::Cache => &mut self.medium,
             Device::Journal => &mut self.journal,
         };
-        match operation {
-            Operation::Read { offset, data } => on.read(offset, self.buffers.device_bytes(data)),
-            Operation::Write { offset, data } => on.write(offset, self.buffers.device_bytes(data)),
-            Operation::Discard { offset, len } => on.discard(offset, len),
-            Operation::WriteZeroes { offset, len } => on.write(offset, &vec![0; len as usize]),
-            Operation::Flush => on.flush(),
-            Operation::Revoke => on.revoke(),
-        }
+        on.perform(operation, &mut self.buffers)
     }
 
     fn buffer(&mut self, len: u32) -> BufferId {

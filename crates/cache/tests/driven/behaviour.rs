@@ -1,7 +1,7 @@
 //! What the cache decides: what it keeps, what that costs, when it gives up its medium, and when it
 //! starts cold.
 
-use cache::{Cold, Counters, Geometry, Limits, Setup, Start};
+use cache::{ChangeProof, Cold, Counters, Geometry, Limits, Setup, Start, Witness};
 use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
 
 use super::{FRAME, VOLUME, attach, attach_with, read_all, setup, used, volume};
@@ -226,18 +226,58 @@ fn zeros_are_stored_and_what_was_discarded_is_read_from_the_disk() {
     assert!(junk.iter().any(|byte| *byte != 0));
 }
 
-#[test]
-fn unknown_content_is_warm_only_after_a_proved_detach() {
-    let unknown = |salt| Setup { witnesses: Vec::new(), ..setup(salt) };
-    let mut driver = attach_with(&unknown(1), &[], &[]);
+/// What a cache of this proof leaves after a crash, and after a detach with these last witnesses.
+fn ended(proof: ChangeProof, last: Option<Vec<Witness>>) -> [(Vec<u8>, Vec<u8>); 2] {
+    let mut driver = attach_with(&Setup { proof, ..setup(1) }, &[], &[]);
     driver.request(Request::Prefetch { offset: 0, len: u64::from(FRAME) }).unwrap();
     let crashed = (driver.medium.contents(), driver.journal.contents());
+    let is_proved = proof == ChangeProof::Always || last.is_some();
+    if let Some(last) = last {
+        driver.engine.take_last_witnesses(last);
+    }
     driver.input(Input::Detach);
-    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: true }));
-    let detached = (driver.medium.contents(), driver.journal.contents());
-    let start = |(medium, journal): &(Vec<u8>, Vec<u8>)| {
-        attach_with(&unknown(2), medium, journal).engine.start()
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved }));
+    [crashed, (driver.medium.contents(), driver.journal.contents())]
+}
+
+#[test]
+fn what_shows_no_change_is_cold() {
+    let start = |(medium, journal): &(Vec<u8>, Vec<u8>), proof, witnesses: &[Witness]| {
+        let setup = Setup { proof, witnesses: witnesses.to_vec(), ..setup(2) };
+        attach_with(&setup, medium, journal).engine.start()
     };
-    assert_eq!(start(&crashed), Start::Cold(Cold::Unproved));
-    assert_eq!(start(&detached), Start::Warm);
+    let witnesses = setup(1).witnesses;
+    let [crashed, detached] = ended(ChangeProof::Always, None);
+    assert_eq!(start(&crashed, ChangeProof::Always, &witnesses), Start::Warm);
+    assert_eq!(start(&detached, ChangeProof::Always, &witnesses), Start::Warm);
+    assert_eq!(start(&detached, ChangeProof::Never, &witnesses), Start::Cold(Cold::Unproved));
+    // Followed, but of another kind now.
+    assert_eq!(start(&crashed, ChangeProof::AfterDetach, &witnesses), Start::Cold(Cold::Unproved));
+    let proof = ChangeProof::AfterDetach;
+    let [crashed, detached] = ended(proof, None);
+    for ended in [&crashed, &detached] {
+        assert_eq!(start(ended, proof, &witnesses), Start::Cold(Cold::Unproved));
+    }
+    let log = Witness { offset: 8192, bytes: volume()[8192..9216].to_vec() };
+    let [_, detached] = ended(proof, Some(vec![log.clone()]));
+    assert_eq!(start(&detached, proof, std::slice::from_ref(&log)), Start::Warm);
+    let mut changed = log;
+    changed.bytes[3] ^= 1;
+    assert_eq!(start(&detached, proof, &[changed]), Start::Cold(Cold::Changed(8192)));
+    assert_eq!(start(&detached, proof, &witnesses), Start::Cold(Cold::Changed(0)));
+    // A person answered for it.
+    let [_, detached] = ended(proof, Some(Vec::new()));
+    assert_eq!(start(&detached, proof, &[]), Start::Warm);
+}
+
+#[test]
+fn more_witnesses_than_can_be_listed_show_nothing() {
+    let each = (0..9).map(|at| Witness { offset: at * 512, bytes: vec![0; 512] });
+    let many = Setup { witnesses: each.collect(), ..setup(1) };
+    let mut driver = attach_with(&many, &[], &[]);
+    driver.input(Input::Detach);
+    assert_eq!(driver.events.last(), Some(&Event::Detached { is_proved: false }));
+    let journal = driver.journal.contents();
+    let again = attach_with(&many, &driver.medium.contents(), &journal).engine.start();
+    assert_eq!(again, Start::Cold(Cold::Unproved));
 }

@@ -7,7 +7,7 @@ mod behaviour;
 mod hostile;
 mod trust;
 
-use cache::{Cache, Geometry, Limits, Setup, Witness};
+use cache::{Cache, ChangeProof, Geometry, Limits, Setup, Witness};
 use model::engine::{Input, Request};
 use testkit::{Random, SimulatedBuffers, SimulatedDevice, SimulatedDriver};
 
@@ -41,6 +41,7 @@ fn setup(salt: u8) -> Setup {
         salt: [salt; 32],
         new_cache_id: [salt; 16],
         witnesses: vec![Witness { offset: 0, bytes: volume()[..512].to_vec() }],
+        proof: ChangeProof::Always,
         may_format: true,
         limits: Limits { io_buffers: 4, ..Limits::fit(&geometry()) },
     }

@@ -1,11 +1,11 @@
 //! What the cache trusts: a journal that failed or is older than it was, a medium that is not its
 //! own, and content of the volume that is of another kind.
 
-use cache::{Cold, Setup, Start, Witness};
+use cache::{Cold, Limits, Setup, Start, Witness};
 use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
 use testkit::Random;
 
-use super::{FRAME, attach, attach_to, attach_with, read_all, setup, used, volume};
+use super::{FRAME, VOLUME, attach, attach_to, attach_with, read_all, setup, used, volume};
 
 fn stranger() -> Vec<u8> {
     let mut bytes = vec![0; 9 * (32 << 10)];
@@ -49,7 +49,7 @@ fn another_kind_of_content_is_a_change_after_a_proved_detach_too() {
     let first = setup(2).witnesses[0].clone();
     let further = Witness { offset: 4096, bytes: volume()[4096..4608].to_vec() };
     assert_eq!(with(vec![first.clone()]), Start::Warm);
-    assert_eq!(with(Vec::new()), Start::Cold(Cold::Changed(0)));
+    assert_eq!(with(Vec::new()), Start::Cold(Cold::Unproved));
     assert_eq!(with(vec![first.clone(), further]), Start::Cold(Cold::Changed(4096)));
     let shorter = Witness { bytes: first.bytes[..256].to_vec(), ..first.clone() };
     assert_eq!(with(vec![shorter]), Start::Cold(Cold::Changed(0)));
@@ -204,4 +204,98 @@ fn content_that_changed_behind_the_same_superblock_makes_all_cold() {
             all[0].replace(disk.clone());
         });
     assert_eq!(again.engine.cached_frames(), 1);
+}
+
+#[test]
+fn a_change_of_half_of_the_frames_is_found_in_a_cache_that_is_nearly_empty() {
+    let roomy = |salt| {
+        let limits = Limits { frames_max: 100_000, ..setup(salt).limits };
+        Setup { limits, ..setup(salt) }
+    };
+    let mut driver = attach_with(&roomy(1), &[], &[]);
+    for offset in (0..VOLUME / 2).step_by(FRAME as usize) {
+        driver.request(Request::Prefetch { offset, len: u64::from(FRAME) }).unwrap();
+    }
+    driver.input(Input::Detach);
+    let mut disk = volume();
+    // What was cached first stays as it was.
+    Random(3).fill(&mut disk[VOLUME as usize / 4..]);
+    let (medium, journal) = (driver.medium.contents(), driver.journal.contents());
+    let driver = attach_to(&roomy(2), &medium, &journal, |devices| {
+        devices[0].replace(disk.clone());
+    });
+    let is_change = |event: &Event| matches!(event, Event::VolumeChanged { .. });
+    assert!(driver.events.iter().any(is_change), "{:?}", driver.events);
+}
+
+#[test]
+fn a_newer_journal_or_medium_is_known_by_its_first_bytes() {
+    let (medium, journal) = used();
+    assert_eq!(cache::newer_version(&medium), None);
+    assert_eq!(cache::newer_version(&journal), None);
+    for magic in [*b"TERCACHE", *b"TERCJRNL", *b"TERCBASE"] {
+        let header = model::frame::FileHeader { magic, major: 2, minor: 1 };
+        let known = magic != *b"TERCBASE";
+        let mut bytes = header.to_bytes();
+        assert_eq!(cache::newer_version(&bytes), known.then_some(2));
+        bytes[9] ^= 1;
+        assert_eq!(cache::newer_version(&bytes), None, "damaged");
+    }
+}
+
+#[test]
+fn a_cut_that_takes_a_superblock_back_leaves_the_cache_warm() {
+    let (medium, journal) = used();
+    let mut driver = attach(&medium, &journal, 2);
+    driver.write(20 * u64::from(FRAME), &[8; 512]).unwrap();
+    driver.request(Request::Flush).unwrap();
+    driver.write(0, &[9; 512]).unwrap();
+    let bases = driver.engine.counters().bases;
+    driver.input(Input::Tick { now_ns: 11_000_000_000 });
+    assert_eq!(driver.engine.counters().bases, bases, "the superblock is not flushed");
+    // Whether the disk kept what was never flushed, or not.
+    let kept = driver.backing.contents();
+    let mut lost = kept.clone();
+    lost[..512].copy_from_slice(&volume()[..512]);
+    for disk in [lost, kept] {
+        let mut now = setup(3);
+        now.witnesses[0].bytes = disk[..512].to_vec();
+        let again = attach_with(&now, &driver.medium.contents(), &driver.journal.contents());
+        assert_eq!(again.engine.start(), Start::Warm);
+    }
+}
+
+#[test]
+fn a_list_that_waits_for_a_superblock_flushes_the_disk_itself() {
+    let mut driver = attach(&[], &[], 1);
+    let bases = driver.engine.counters().bases;
+    for number in 0..200_u64 {
+        // It changes with each write, and no client flushes.
+        driver.write(0, &[number as u8; 512]).unwrap();
+    }
+    assert_eq!(driver.engine.counters().bases, bases, "a cut could take the last one back");
+    driver.input(Input::Tick { now_ns: 1_000_000_000 });
+    assert_eq!(driver.engine.counters().bases, bases + 1);
+    driver.backing.faults.fails_writes = true;
+    for number in 0..600_u64 {
+        let _ = driver.write(0, &[number as u8; 512]);
+        driver.input(Input::Tick { now_ns: (2 + number) * 1_000_000_000 });
+    }
+    assert!(driver.engine.counters().bases > bases + 1, "the records ran out");
+}
+
+#[test]
+fn a_medium_that_was_read_wrongly_once_is_looked_at_again() {
+    let (medium, journal) = used();
+    let mut flipped = medium.clone();
+    flipped[20] ^= 1;
+    let mut driver = attach_with(&Setup { may_format: false, ..setup(2) }, &flipped, &journal);
+    assert!(!driver.engine.is_running());
+    let events = driver.events.len();
+    driver.input(Input::Tick { now_ns: 60_000_000_000 });
+    assert!(!driver.engine.is_running() && driver.events.len() == events, "said once");
+    driver.medium.replace(medium);
+    driver.input(Input::Tick { now_ns: 200_000_000_000 });
+    assert!(driver.engine.is_running());
+    assert!(driver.engine.cached_frames() > 0);
 }

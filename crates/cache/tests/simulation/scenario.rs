@@ -1,7 +1,7 @@
 //! What happens to the simulated cache: scenarios that a seed draws, with every kind of fault, and
 //! scenarios in which the power is cut at a given write.
 
-use cache::Rules;
+use cache::{ChangeProof, Rules};
 use testkit::{MediumFaults, Random, SimulatedDevice};
 
 use crate::world::{Excuses, World};
@@ -59,6 +59,9 @@ pub fn faults(seed: u64, rules: Rules) -> Result<Seen, String> {
 
 fn run_faults(seed: u64, rules: Rules) -> Result<Seen, String> {
     let mut world = World::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x5eed, rules);
+    if seed.is_multiple_of(5) {
+        world.proof = ChangeProof::AfterDetach;
+    }
     world.attach();
     let mut snapshot = world.medium.contents();
     for _ in 0..8 {
@@ -68,7 +71,7 @@ fn run_faults(seed: u64, rules: Rules) -> Result<Seen, String> {
         if world.random.below(3) == 0 {
             snapshot = world.medium.contents();
         }
-        let event = world.random.below(27);
+        let event = world.random.below(28);
         happen(&mut world, event, &snapshot)?;
     }
     calm(&mut world)?;
@@ -131,6 +134,11 @@ fn happen(world: &mut World, event: u64, snapshot: &[u8]) -> Result<(), String> 
                 world.steps(60)?;
                 world.tick(3_000_000_000)?;
             }
+            world.crash(true)?;
+            world.attach();
+        }
+        27 => {
+            world.storm()?;
             world.crash(true)?;
             world.attach();
         }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cache::{Cache, Cold, Counters, Geometry, Limits, Rules, Setup, Witness};
+use cache::{Cache, ChangeProof, Cold, Counters, Geometry, Limits, Rules, Setup, Witness};
 use model::engine::{
     BufferId, BufferRange, Buffers, CacheOff, Device, Engine, ErrorNumber, Event, Input, IoResult,
     Operation, OperationId, Output, Request, RequestId,
@@ -101,6 +101,8 @@ pub struct World {
     pub is_slow: bool,
     /// Clients do not flush.
     pub never_flushes: bool,
+    /// When the superblock shows a write elsewhere.
+    pub proof: ChangeProof,
     /// The power is cut at this write or flush of any device.
     pub cut_at: Option<u64>,
     pub done: u64,
@@ -193,6 +195,7 @@ impl World {
             now_ns: 0,
             is_slow: false,
             never_flushes: false,
+            proof: ChangeProof::Always,
             cut_at: None,
             done: 0,
             is_cut: false,
@@ -208,9 +211,13 @@ impl World {
         }
     }
 
+    fn superblock(&self) -> Witness {
+        let bytes = self.backing.contents()[..(WITNESS_SECTORS * SECTOR) as usize].to_vec();
+        Witness { offset: 0, bytes }
+    }
+
     pub fn attach(&mut self) {
         self.attaches += 1;
-        let superblock = self.backing.contents()[..(WITNESS_SECTORS * SECTOR) as usize].to_vec();
         let is_foreign = std::mem::take(&mut self.is_foreign);
         if is_foreign {
             // The person says: use this one, with a new journal.
@@ -227,7 +234,8 @@ impl World {
             key: [9; 32],
             salt,
             new_cache_id,
-            witnesses: vec![Witness { offset: 0, bytes: superblock }],
+            witnesses: vec![self.superblock()],
+            proof: self.proof,
             may_format: false,
             limits: limits(),
         };
@@ -456,18 +464,10 @@ impl World {
             Device::Journal => &mut self.journal,
         };
         let result = match operation {
-            Operation::Read { offset, data } => {
-                medium.read(offset, self.buffers.device_bytes(data))
-            }
-            Operation::Write { offset, data } => {
-                medium.write(offset, self.buffers.device_bytes(data))
-            }
             Operation::Discard { .. } => {
                 junk.iter().try_for_each(|(sector, bytes)| medium.write(sector * SECTOR, bytes))
             }
-            Operation::WriteZeroes { offset, len } => medium.write(offset, &vec![0; len as usize]),
-            Operation::Flush => medium.flush(),
-            Operation::Revoke => medium.revoke(),
+            operation => medium.perform(operation, &mut self.buffers),
         };
         if !matches!(operation, Operation::Read { .. }) {
             self.done += 1;
@@ -558,6 +558,21 @@ impl World {
             }
             _ => self.progress().map(drop),
         }
+    }
+
+    /// Writes the superblock again and again, so that the records of the journal run out.
+    pub fn storm(&mut self) -> Result<(), String> {
+        for _ in 0..260 {
+            let sector = self.random.below(WITNESS_SECTORS);
+            self.ask_write(sector, 1)?;
+            for _ in 0..14 {
+                self.progress()?;
+            }
+            if self.random.below(24) == 0 {
+                self.step()?;
+            }
+        }
+        Ok(())
     }
 
     /// Steps, until the power is cut.
@@ -714,8 +729,13 @@ impl World {
 
     /// Detaches; whether the cache is proved fresh.
     pub fn detach(&mut self) -> Result<bool, String> {
-        if self.random.below(2) == 0 {
+        let is_followed = self.proof == ChangeProof::Always;
+        if !is_followed || self.random.below(2) == 0 {
             self.drain()?;
+        }
+        let superblock = self.superblock();
+        if let Some(engine) = self.engine.as_mut().filter(|_| !is_followed) {
+            engine.take_last_witnesses(vec![superblock]);
         }
         self.send(Input::Detach)?;
         self.drain()?;
