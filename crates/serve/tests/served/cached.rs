@@ -114,6 +114,7 @@ fn attach(
         salt,
         new_cache_id: salt[..16].try_into().unwrap(),
         witnesses: vec![Witness { offset: 0, bytes: head }],
+        proof: cache::ChangeProof::Always,
         may_format: true,
         limits: Limits::fit(&geometry),
     };
