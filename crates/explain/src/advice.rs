@@ -4,6 +4,7 @@
 //!    with the distances of the pages that came back.
 //! 2. `memory` says what each amount of memory would have spared of the waits of all blocks, and
 //!    `interval` how sure that is.
+//!    `less` says the same of less memory: what would have been lost.
 //! 3. `flash` says what a cache on a stick or an SSD would have spared of the disk time.
 //! 4. `trace` judges the traces of other tools by their reads alone: [`observe_trace`].
 //! 5. `answer` makes sentences of it.
@@ -14,6 +15,7 @@ mod answer;
 mod blocks;
 mod flash;
 mod interval;
+mod less;
 mod memory;
 mod trace;
 mod users;

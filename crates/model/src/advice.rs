@@ -11,7 +11,7 @@ pub const SCHEMA: &str = "terrace.advise/1";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdviceState {
-    /// Seconds would have been spared.
+    /// Seconds would have been spared; if only less memory is judged: that it would have cost some.
     Helps,
     /// Nothing worth mentioning would have been spared.
     Nothing,
@@ -79,8 +79,15 @@ pub struct MemoryGain {
     pub kept_low_bytes: Option<u64>,
     /// The wall time that would have been spared.
     pub spared: Option<SparedTime>,
-    /// The waits that would have been spared, added up over threads.
+    /// The waits that would have been spared, or of less memory added, summed over threads.
     pub threads_ns: Option<u64>,
+    /// Of less memory: what was used again and would have had to be read again, if pages leave in
+    /// the order of their last use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_bytes: Option<u64>,
+    /// Of less memory: the wall time that it would have cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<SparedTime>,
     /// Why it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unproven: Option<String>,
@@ -188,6 +195,14 @@ pub struct TraceAdvice {
     pub counts_objects: bool,
     /// Each size of a cache, the smallest first.
     pub sizes: Vec<TraceSize>,
+}
+
+impl TraceAdvice {
+    /// Whether it says what a cache would have hit, and nothing of seconds.
+    #[must_use]
+    pub fn has_only_hits(&self) -> bool {
+        self.times == TraceTimes::None && !self.sizes.is_empty()
+    }
 }
 
 /// What a cache of one size would have hit.

@@ -8,6 +8,7 @@
 #include "block.h"
 #include "cpu.h"
 #include "files.h"
+#include "hits.h"
 #include "memory.h"
 #include "threads.h"
 

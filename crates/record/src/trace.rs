@@ -14,6 +14,7 @@ mod cpu;
 mod decode;
 mod event;
 mod faults;
+mod hits;
 mod in_kernel;
 mod reclaim;
 mod reducer;
@@ -34,6 +35,7 @@ use block_series::BlockSeries;
 use cpu::CpuSeries;
 use event::EventKind;
 use faults::FaultCounter;
+use hits::HitSeries;
 use in_kernel::InKernel;
 use model::recording::{SourceState, Span, Who};
 use reclaim::ReclaimSeries;
@@ -50,7 +52,10 @@ pub use ring::Limit;
 /// All reducers, in the order of their columns: one more is one more link of this chain.
 type Reducers = (
     EventTotals,
-    (ThreadSeries, (BlockSeries, (ReclaimSeries, (CpuSeries, (FaultTotal, ReturnSeries))))),
+    (
+        ThreadSeries,
+        (BlockSeries, (ReclaimSeries, (CpuSeries, (FaultTotal, (ReturnSeries, HitSeries))))),
+    ),
 );
 
 /// What says whether programs in the kernel reduce the events.
@@ -81,6 +86,9 @@ pub enum Family {
     Cpu,
     /// What single processes use, and which files.
     Who,
+    /// Pages of files that are used again while they are in memory: a program at each read that the
+    /// page cache serves, so it is not cheap.
+    Hits,
 }
 
 impl Family {
@@ -96,6 +104,7 @@ impl Family {
             Family::Faults => "events.faults",
             Family::Cpu => "events.cpu",
             Family::Who => "who",
+            Family::Hits => "events.hits",
         }
     }
 }
@@ -258,6 +267,7 @@ impl Tracer {
                     stopped: rings.is_paused(),
                     faults,
                     returns: None,
+                    hits: None,
                 }
             }
         };
@@ -362,7 +372,7 @@ impl Tracer {
         }
         if let (SourceState::Closed { .. }, Source::Ring(_)) = (&self.in_kernel, &self.source) {
             // Rings name no process and keep no event.
-            for family in [Family::Who, Family::Accesses] {
+            for family in [Family::Who, Family::Hits, Family::Accesses] {
                 if let Some(sight) = sights.get_mut(family.sight()) {
                     sight.clone_from(&self.in_kernel);
                 }

@@ -69,6 +69,7 @@ fn what_more_memory_would_spare_is_what_it_then_spares() {
     let text = terrace(&format!("advise {} --ram 32m,-4m", file.display())).done();
     assert!(text.contains("32 MiB more would have spared"), "{text}");
     assert!(text.contains("-4 MiB: unproven: what less memory"), "{text}");
+    assert!(text.contains("terrace record --hits"), "{text}");
     let left = advice["memory"]["file"]["left_bytes"].as_u64().unwrap();
     if left > SET_BYTES + small.returned_bytes {
         return testkit::skip("a machine where nothing else leaves memory meanwhile");
@@ -197,13 +198,35 @@ fn recording_first_keeps_accesses() {
     assert_eq!(schema_complaint(SCHEMA, &advice), None, "{text}");
     let stick = &advice["flash"][0];
     let why = stick["text"].as_str().unwrap();
-    if why.contains("--accesses") && run_bpf_is_missing(&advice) {
+    if why.contains("no accesses were kept") && run_bpf_is_missing(&advice) {
         return testkit::skip("a kernel that keeps accesses");
     }
     let is_judged = stick["sizes"].as_array().is_some_and(|sizes| !sizes.is_empty());
     // Eleven seconds may be too few for a range; that there are reads is what is asked here.
     assert!(!why.contains("block reads seen"), "{why}");
     assert!(is_judged || why.contains("pieces of time") || why.contains("nothing"), "{advice:#}");
+}
+
+/// Root without the rights of root: the recorder loads no programs.
+#[test]
+fn why_no_accesses_were_kept_while_it_recorded_is_in_the_answer() {
+    if !support::has_program("setpriv") || sys::process::effective_uid() != 0 {
+        return testkit::skip("root, setpriv");
+    }
+    let _alone = one_at_a_time();
+    let mut command = std::process::Command::new("setpriv");
+    command
+        .args(["--bounding-set=-bpf,-perfmon,-sys_admin", "--inh-caps=-bpf,-perfmon,-sys_admin"]);
+    command.args([support::TERRACE, "advise", "--record", "11s", "--json"]);
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let advice: Value = serde_json::from_str(&text).unwrap_or_default();
+    let why = advice["flash"][0]["text"].as_str().unwrap_or_default();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        why.starts_with("no accesses were kept: to run programs in the kernel"),
+        "{text}{said}"
+    );
 }
 
 /// Whether this kernel runs no programs of the recorder.

@@ -18,8 +18,9 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Reads pages in an order from a seed, some much more often than others.
 const READER: &str = "
-import os, random, sys
+import os, random, sys, time
 path, pages, reads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+end = time.time() + float(sys.argv[4])
 numbers = random.Random(3)
 places = list(range(pages))
 random.Random(7).shuffle(places)
@@ -27,6 +28,7 @@ file = os.open(path, os.O_RDONLY)
 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
 for _ in range(reads):
     os.pread(file, 4096, places[int(pages * numbers.random() ** 2.5)] * 4096)
+time.sleep(max(0, end - time.time()))
 ";
 
 /// Reads pieces of so many pages at a stride, in order, twice.
@@ -53,10 +55,9 @@ for turn in range(2):
 /// The growth of the series of returns while a command ran, as `run` saw it.
 fn recorded(directory: &Path, argv: &[&str]) -> BTreeMap<String, u64> {
     let file = directory.join("returns.trec");
-    let ran = run(run_command(&["-o", &file.to_string_lossy()], argv));
+    let ran = run(run_command(&["--hits", "--force", "-o", &file.to_string_lossy()], argv));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = terrace(&format!("export {} --to json --no-redact", file.display())).done();
-    std::fs::remove_file(&file).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut growths = BTreeMap::new();
     for series in value["series"].as_array().unwrap() {
@@ -103,12 +104,18 @@ fn python(
 }
 
 /// What the reader's group read again, by the kernel, and the growths of the recording.
-fn read_within(limit: u64, directory: &TempDir, set: &Path) -> (u64, BTreeMap<String, u64>) {
+fn read_within(
+    limit: u64,
+    seconds: u64,
+    directory: &TempDir,
+    set: &Path,
+) -> (u64, BTreeMap<String, u64>) {
     let group = Cgroup::v1_memory(limit).unwrap();
     let file = File::open(set).unwrap();
     sys::file::advise(&file, 0, 0, sys::file::CacheAdvice::DontNeed).unwrap();
     let pages = (SET_BYTES / PAGE_BYTES).to_string();
-    let growths = python(directory, &group, READER, &[&set.to_string_lossy(), &pages, "100000"]);
+    let (set, seconds) = (set.to_string_lossy(), seconds.to_string());
+    let growths = python(directory, &group, READER, &[&set, &pages, "100000", &seconds]);
     (counter(&group, "workingset_refault_file ") * PAGE_BYTES, growths)
 }
 
@@ -120,19 +127,44 @@ fn what_more_memory_would_keep_is_known_before_there_is_more() {
     let directory = TempDir::new();
     let set = directory.join("set");
     write_random(&set, SET_BYTES);
-    let (again, small) = read_within(64 * MIB, &directory, &set);
+    let (again, small) = read_within(64 * MIB, 0, &directory, &set);
     // What is seen is what the kernel counts.
     let seen = small["file.came_back_bytes"];
     assert!(again > 20 * MIB, "{again}");
     assert!(seen.abs_diff(again) < again / 10, "{seen} of {again}: {small:?}");
     for more in [32 * MIB, 64 * MIB] {
-        let (again, large) = read_within(64 * MIB + more, &directory, &set);
+        let (again, large) = read_within(64 * MIB + more, 0, &directory, &set);
         let estimates =
             ["file.still_out", "file.left"].map(|order| seen - kept(&small, order, more));
         let error = |estimate: u64| estimate.abs_diff(again) as f64 / seen as f64;
         // 3 to 8 % were seen by the distances in order.
         assert!(error(estimates[0]) < 0.15, "{estimates:?}, {again} of {seen}: {large:?}");
         assert!(estimates[0] <= estimates[1], "more left than are still out: {estimates:?}");
+    }
+}
+
+/// The smaller limits are tried after the recording at the larger one.
+#[test]
+fn what_less_memory_would_cost_is_known_before_there_is_less() {
+    if let Some(need) = needs() {
+        return testkit::skip(need);
+    }
+    let directory = TempDir::new();
+    let set = directory.join("set");
+    write_random(&set, SET_BYTES);
+    // Shorter recordings are unproven.
+    let (base, _) = read_within(112 * MIB, 11, &directory, &set);
+    let file = directory.join("returns.trec");
+    let line = format!("advise {} --ram -24m,-48m --json", file.display());
+    let advice: serde_json::Value = serde_json::from_str(&terrace(&line).done()).unwrap();
+    for (number, less) in [24 * MIB, 48 * MIB].into_iter().enumerate() {
+        let (again, _) = read_within(112 * MIB - less, 0, &directory, &set);
+        let gain = &advice["memory"]["sizes"][number];
+        let lost = gain["lost_bytes"].as_u64().unwrap_or_else(|| panic!("{advice:#}"));
+        let seen = again.saturating_sub(base);
+        let error = lost.abs_diff(seen) as f64 / seen as f64;
+        println!("{} MiB less: {lost} predicted, {seen} seen", less / MIB);
+        assert!(error < 0.25, "{error}: {lost} of {seen}: {advice:#}");
     }
 }
 

@@ -8,7 +8,7 @@ import { curveAxis, curveFigureOf, curveFit, curveTable } from "./curves.js";
 /** @typedef {{ns: number, low_ns: number, high_ns: number}} Spared */
 /**
  * @typedef {{more_bytes: number, spared: Spared | null, kept_bytes: number | null,
- * unproven?: string}} MemoryGain
+ * cost?: Spared, unproven?: string}} MemoryGain
  */
 /** @typedef {{bytes: number, spared: Spared, hits: number, reads: number}} FlashGain */
 
@@ -21,9 +21,10 @@ const advice = jsonOf("advise");
 const adviceMemory = advice.memory;
 const adviceTrace = advice.trace;
 const adviceCurve = /** @type {MemoryGain[]} */ (adviceMemory.curve).filter(gain => gain.spared);
+const adviceLess = adviceMemory.named_bytes < 0;
 const ADVICE_GRADES = /** @type {Record<string, string>} */ ({
-  helps: "More memory would have helped",
-  nothing: "More memory would have gained nothing",
+  helps: adviceLess ? "Less memory would have cost time" : "More memory would have helped",
+  nothing: "It would have changed nothing",
   unproven: adviceTrace ? "This trace does not say" : "This recording does not say",
 });
 const adviceIsHits = adviceTrace?.times === "none" && adviceTrace.sizes.length > 0;
@@ -160,9 +161,10 @@ function adviceFigure(points, knee, /** @type {string} */ axis) {
 /** @param {MemoryGain} gain */
 function adviceRow(gain) {
   const sign = gain.more_bytes < 0 ? "\u2212" : "+";
+  const time = gain.cost ?? gain.spared;
   const figures = [
-    adviceSpared(gain.spared),
-    adviceInterval(gain.spared),
+    (gain.cost ? "\u2212" : "") + adviceSpared(time),
+    adviceInterval(time),
     figure(gain.kept_bytes, "bytes"),
   ].map(text => element("td.number", {}, text));
   return element(

@@ -5,7 +5,7 @@ use super::MIB;
 use super::blocks::{KindReturns, Observation};
 use super::flash::{BlockReads, CacheDevice, NAMED_SHARE, Simulated, widest};
 use super::memory::RETURNS_MIN;
-use super::trace::{self, is_timeless};
+use super::trace;
 use crate::wording::{count, percent};
 use model::Bytes;
 use model::advice::{
@@ -16,8 +16,41 @@ use model::text::long_time;
 use std::collections::BTreeMap;
 
 /// Why less memory is not judged.
-pub(super) const NO_HITS: &str =
-    "what less memory would cost shows in hits, and those are not judged yet";
+pub(super) const NO_HITS: &str = "what less memory would cost shows in what is used again, which \
+     was not followed: sudo terrace record --hits --for 1h -o hour.trec";
+
+/// Why less memory is not judged where the recording does not say how much there was.
+pub(super) const NO_ROOM: &str = "how much the page cache held was not recorded";
+
+/// Why so much less is not judged.
+pub(super) fn beyond_cache(room: u64) -> String {
+    format!(
+        "the page cache and free memory had {}: what programs lose with less is not known",
+        Bytes(rounded(room))
+    )
+}
+
+/// Why less memory has no seconds.
+pub(super) fn no_price(lost_bytes: u64) -> String {
+    format!(
+        "{} would have been read again, and nothing was read that says how long a disk takes",
+        Bytes(lost_bytes)
+    )
+}
+
+/// `1 GiB less would have cost 12 s (10 to 15) of this hour`, of each size that was judged.
+pub(super) fn of_less(sizes: &[MemoryGain], seen: &Observation) -> String {
+    let of_size = |gain: &MemoryGain| {
+        let size = Bytes(gain.more_bytes.unsigned_abs());
+        Some(format!("{size} less would have cost {}", seconds(&gain.cost?)))
+    };
+    let judged: Vec<String> = sizes.iter().filter_map(of_size).collect();
+    if judged.is_empty() {
+        let why = sizes.iter().find_map(|gain| gain.unproven.clone());
+        return why.unwrap_or_else(|| "no size was named".to_owned());
+    }
+    format!("{} of {}", judged.join(", "), span(seen.span_ns()))
+}
 
 /// The command that records what is needed.
 const RECORD: &str = "sudo terrace record --for 1h -o hour.trec";
@@ -71,7 +104,7 @@ pub(super) fn of_hits(caches: &BTreeMap<u64, Simulated>, reads: u64, why: &str) 
 pub(super) fn sentence(advice: &Advice) -> String {
     let memory = &advice.memory;
     // What has no seconds says so by itself, of flash too.
-    if advice.trace.as_ref().is_some_and(|trace| is_timeless(trace) && !trace.sizes.is_empty()) {
+    if advice.trace.as_ref().is_some_and(TraceAdvice::has_only_hits) {
         return memory.text.clone();
     }
     let flash = flash_texts(&advice.flash);
@@ -132,6 +165,9 @@ pub(super) fn of_memory(advice: &MemoryAdvice, seen: &Observation) -> String {
         text.push_str(&format!("; above {} hardly more", Bytes(rounded(knee))));
     }
     text.push_str(&hidden(gain, &spared));
+    if advice.sizes.iter().any(|gain| gain.cost.is_some()) {
+        text.push_str(&format!("; {}", of_less(&advice.sizes, seen)));
+    }
     text
 }
 
@@ -264,7 +300,7 @@ pub(super) fn notes(
     flash: &[FlashAdvice],
     trace: Option<&TraceAdvice>,
 ) -> Vec<String> {
-    let is_said = trace.is_some_and(|trace| is_timeless(trace) && !trace.sizes.is_empty());
+    let is_said = trace.is_some_and(TraceAdvice::has_only_hits);
     let mut notes = if is_said { Vec::new() } else { of_devices(flash) };
     notes.extend(trace.map_or_else(Vec::new, trace::notes));
     notes.extend(of_reads(seen, observations, trace.is_some()));
@@ -299,8 +335,8 @@ fn of_reads(seen: &Observation, observations: &[Observation], is_trace: bool) ->
     if shift > 0 {
         let regions = count(1_u64 << shift.min(63));
         notes.push(format!(
-            "of block requests one region in {regions} was kept: the range does not cover what \
-             that may miss"
+            "of block requests one region in {regions} was kept: the range is wider by what that \
+             may miss"
         ));
     }
     let lost = kept.iter().fold(0_u64, |sum, reads| sum.saturating_add(reads.lost));

@@ -6,6 +6,7 @@
 //! or a sixth of a recording that is shorter than six of them.
 
 use super::flash::BlockReads;
+use super::less::CacheUse;
 use super::trace::TraceFacts;
 use crate::recording::accounting::{Accounts, account};
 use crate::recording::doubts;
@@ -24,6 +25,9 @@ const BLOCKS_MIN: u64 = 6;
 
 /// More blocks of one recording are made longer: a week of five minutes gives 2,016.
 const BLOCKS_MAX: u64 = 2_016;
+
+/// Groups are rarely nested deeper.
+const GROUPS_MAX: usize = 16;
 
 /// Pages of files, and of swap.
 pub(super) const KINDS: [&str; 2] = ["file", "swap"];
@@ -78,12 +82,17 @@ pub(super) struct TimeBlock {
     pub(super) disk_ns: u64,
     /// Waits for reads and for pages of swap, added up over threads.
     pub(super) waited_ns: u64,
+    /// The waits for reads alone, and what was read.
+    pub(super) read_ns: u64,
+    pub(super) read_bytes: u64,
     /// What ran, added up over threads; of a machine over its processors.
     pub(super) ran_ns: u64,
     /// Whether all swap is compressed memory.
     pub(super) swap_is_zram: bool,
     /// What came back, by [`KINDS`].
     pub(super) returns: [KindReturns; 2],
+    /// What was used again in the page cache.
+    pub(super) cache: CacheUse,
 }
 
 impl TimeBlock {
@@ -261,8 +270,11 @@ fn block(view: &View, page_bytes: u64) -> TimeBlock {
         swap_is_zram: !swaps.is_empty() && swaps.iter().all(|area| area.starts_with("zram")),
         disk_ns: accounts.wall(TimeSlice::BlockIo),
         waited_ns: read_ns.saturating_add(swap_ns),
+        read_ns,
+        read_bytes,
         ran_ns: ran_ns(&accounts),
         returns,
+        cache: cache_use(view, page_bytes),
     }
 }
 
@@ -273,14 +285,7 @@ fn ran_ns(accounts: &Accounts) -> u64 {
 
 fn returned(view: &View, kind: &str, page_bytes: u64) -> KindReturns {
     let name = |what: &str| format!("trace.returns.{kind}.{what}");
-    let distances = ORDERS.map(|order| {
-        let prefix = name(&format!("{order}_"));
-        let classes = view.starting_with(&prefix).filter_map(|series| {
-            let class = series.schema.name.strip_prefix(&prefix)?;
-            Some((bound_of(class)?, view.sum(&series.schema.name)?))
-        });
-        classes.filter(|(_, bytes)| *bytes > 0).collect()
-    });
+    let distances = ORDERS.map(|order| distances(view, &name(&format!("{order}_"))));
     KindReturns {
         left_bytes: view.sum(&name("left_bytes")).unwrap_or(0),
         seen_bytes: view.sum(&name("came_back_bytes")).unwrap_or(0),
@@ -288,6 +293,65 @@ fn returned(view: &View, kind: &str, page_bytes: u64) -> KindReturns {
         waited_ns: 0,
         distances,
     }
+}
+
+/// The growths of the series that begin so, by the bound of their class.
+fn distances(view: &View, prefix: &str) -> Distances {
+    let classes = view.starting_with(prefix).filter_map(|series| {
+        let class = series.schema.name.strip_prefix(prefix)?;
+        Some((bound_of(class)?, view.sum(&series.schema.name)?))
+    });
+    classes.filter(|(_, bytes)| *bytes > 0).collect()
+}
+
+/// What was used again, and what the page cache holds.
+fn cache_use(view: &View, page_bytes: u64) -> CacheUse {
+    const HITS: &str = "trace.hits.file.";
+    CacheUse {
+        is_followed: view.starting_with(HITS).next().is_some(),
+        room_bytes: room_of_group(view).or_else(|| room_of_machine(view, page_bytes)),
+        distances: ["again_", "first_"].map(|order| distances(view, &format!("{HITS}{order}"))),
+    }
+}
+
+/// The mean of the values at both ends.
+fn level(view: &View, name: &str) -> Option<u64> {
+    let ends = [view.at_start(name), view.at_end(name)];
+    let values: Vec<i64> = ends.into_iter().flatten().collect();
+    let sum: i64 = values.iter().fold(0, |sum, value| sum.saturating_add(*value));
+    let count = i64::try_from(values.len()).ok().filter(|count| *count > 0)?;
+    u64::try_from(sum / count).ok()
+}
+
+/// Pages of files on the kernel's lists, and what is free above the mark at which it stops to free
+/// memory.
+fn room_of_machine(view: &View, page_bytes: u64) -> Option<u64> {
+    let lists = ["meminfo.Active_file", "meminfo.Inactive_file"];
+    let [active, inactive] = lists.map(|name| level(view, name));
+    let zones = view.starting_with("zone.").filter_map(|series| {
+        let zone = series.schema.name.strip_suffix(".free")?;
+        let high = level(view, &format!("{zone}.high"))?;
+        Some(level(view, &series.schema.name)?.saturating_sub(high))
+    });
+    let free_bytes = total(zones).saturating_mul(page_bytes);
+    Some(active?.saturating_add(inactive?).saturating_add(free_bytes))
+}
+
+/// The same of the subject's first group that has a limit, up to that.
+fn room_of_group(view: &View) -> Option<u64> {
+    (0..GROUPS_MAX).find_map(|number| {
+        let of_group = |name: &str| level(view, &format!("group{number}.memory.{name}"));
+        let free = of_group("limit_bytes")?.saturating_sub(of_group("usage_bytes")?);
+        let [active, inactive] = ["stat.active_file", "stat.inactive_file"].map(of_group);
+        Some(active?.saturating_add(inactive?).saturating_add(free))
+    })
+}
+
+/// Whether the counters of the first group are those of the subject.
+fn has_own_group(view: &View) -> bool {
+    let facts = view.facts();
+    facts.groups.first().is_some_and(|group| group.made)
+        || matches!(facts.subject, Subject::Group { .. })
 }
 
 /// The bound of a class of distance: `lt_128kib` is less than 128 KiB.
@@ -303,12 +367,9 @@ fn bound_of(class: &str) -> Option<u64> {
 fn counted(view: &View, kind: &str) -> Option<u64> {
     let of_kind =
         if kind == "file" { "workingset_refault_file" } else { "workingset_refault_anon" };
-    let facts = view.facts();
-    let is_own = facts.groups.first().is_some_and(|group| group.made)
-        || matches!(facts.subject, Subject::Group { .. });
-    match facts.subject {
+    match view.facts().subject {
         Subject::Machine | Subject::Probe { .. } => view.growth(&format!("vmstat.{of_kind}")),
-        _ if is_own => view.growth(&format!("group0.memory.stat.{of_kind}")),
+        _ if has_own_group(view) => view.growth(&format!("group0.memory.stat.{of_kind}")),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@
 //! The upper end takes as kept what came back from a distance that is not known.
 
 use super::blocks::{Distances, KindReturns, Observation, TimeBlock, part_of, total};
-use super::{AdviceRequest, GIB, USUAL_SIZES, answer, interval};
+use super::{AdviceRequest, GIB, USUAL_SIZES, answer, interval, less};
 use model::advice::{AdviceState, MemoryAdvice, MemoryGain, ReturnedBytes, SparedTime};
 use std::collections::BTreeSet;
 
@@ -52,12 +52,19 @@ pub(super) fn judge(seen: &Observation, request: &AdviceRequest) -> MemoryAdvice
     let reach_bytes = REACH_PAGES.saturating_mul(seen.page_bytes);
     let [file, swap] = [0, 1].map(|kind| totals(seen, kind));
     let mut advice = MemoryAdvice { file, swap, reach_bytes, ..MemoryAdvice::default() };
+    advice.sizes =
+        asked(request, reach_bytes).map(|more| of_size(seen, more, reach_bytes)).collect();
+    let is_less_alone = advice.sizes.iter().all(|gain| gain.more_bytes < 0);
+    if is_less_alone && seen.has_returns && seen.span_ns() >= SPAN_NS_MIN {
+        name_less(&mut advice, seen.span_ns());
+        advice.text = answer::of_less(&advice.sizes, seen);
+        return advice;
+    }
     if let Some((state, text)) = without_sizes(seen) {
+        advice.sizes.retain(|gain| gain.more_bytes < 0);
         (advice.state, advice.text) = (state, text);
         return advice;
     }
-    advice.sizes =
-        asked(request, reach_bytes).map(|more| of_size(seen, more, reach_bytes)).collect();
     advice.curve = points(seen, reach_bytes, &advice.sizes)
         .into_iter()
         .filter_map(|bytes| Some(of_size(seen, i64::try_from(bytes).ok()?, reach_bytes)))
@@ -65,6 +72,14 @@ pub(super) fn judge(seen: &Observation, request: &AdviceRequest) -> MemoryAdvice
     name(&mut advice, seen.span_ns(), unknown_share(seen) <= UNKNOWN_SHARE);
     advice.text = answer::of_memory(&advice, seen);
     advice
+}
+
+/// Of less memory alone the most that was asked for is named.
+fn name_less(advice: &mut MemoryAdvice, span_ns: u64) {
+    let known = advice.sizes.iter().filter_map(|gain| Some((gain.more_bytes, gain.cost?)));
+    let named = known.min_by_key(|(more_bytes, _)| *more_bytes);
+    advice.named_bytes = named.map(|(more_bytes, _)| more_bytes);
+    advice.state = named.map_or(AdviceState::Unproven, |(_, cost)| state_of(&cost, span_ns));
 }
 
 /// Names the size of the answer, and if distances `are_known` the one above which hardly anything
@@ -151,7 +166,7 @@ fn of_size(seen: &Observation, more_bytes: i64, reach_bytes: u64) -> MemoryGain 
         ..MemoryGain::default()
     };
     let Ok(more) = u64::try_from(more_bytes) else {
-        return unproven(answer::NO_HITS);
+        return less::of_size(seen, more_bytes.unsigned_abs());
     };
     if more > reach_bytes {
         return unproven(&answer::beyond(reach_bytes));
@@ -169,6 +184,7 @@ fn of_size(seen: &Observation, more_bytes: i64, reach_bytes: u64) -> MemoryGain 
         spared,
         threads_ns: Some(seen.sum(|block| threads_ns(block, Count::StillOut, more))),
         unproven: spared.is_none().then(|| answer::FEW_PIECES.to_owned()),
+        ..MemoryGain::default()
     }
 }
 
@@ -205,7 +221,7 @@ fn spared(seen: &Observation, more: u64, kept: [u64; 2]) -> Option<SparedTime> {
 }
 
 /// The half of the 95 % interval of a count of pages of which one in 16 was followed, as a share.
-fn sampling_error(bytes: u64, page_bytes: u64) -> f64 {
+pub(super) fn sampling_error(bytes: u64, page_bytes: u64) -> f64 {
     let followed = bytes as f64 / page_bytes.max(1) as f64 / FOLLOWED_STEP;
     if followed <= 0.0 { 0.0 } else { (1.96 / followed.sqrt()).min(1.0) }
 }

@@ -2,6 +2,7 @@
 //! of a hand-made recording.
 
 use super::blocks::{KindReturns, Observation, TimeBlock};
+use super::less::CacheUse;
 use super::memory::kept;
 use super::{
     AdviceRequest, BlockAccess, BlockReads, CacheDevice, DiskTime, GIB, MIB, TraceReads, advise,
@@ -181,6 +182,81 @@ fn less_memory_and_what_is_out_of_reach_are_unproven() {
     assert_eq!(usual.memory.sizes.len(), 4);
 }
 
+/// An hour in which 40 s were waited for 1,000 MiB in each block, with a cache of 4 GiB: 500 MiB
+/// were used again within 2 GiB of others, and 200 MiB within 3 to 3.5 GiB.
+fn cached(first: (u64, u64), too_far: u64) -> Observation {
+    let again = [(2 * GIB, 500 * MIB), (7 * GIB / 2, 200 * MIB), (u64::MAX, too_far)];
+    let cache = CacheUse {
+        is_followed: true,
+        room_bytes: Some(4 * GIB),
+        distances: [again.into(), [first].into()],
+    };
+    hour(vec![TimeBlock { cache, ..busy(40) }; 12])
+}
+
+#[test]
+fn less_memory_costs_what_was_used_again_from_beyond_what_would_be_left() {
+    let seen = cached((GIB, 0), 0);
+    let sizes = asked(&seen, &[-(GIB as i64), -(GIB as i64 / 4), -(5 * GIB as i64 / 2)]);
+    let of = |number: usize| sizes.memory.sizes[number].clone();
+    let cost = |number: usize| of(number).cost.unwrap();
+    // 1,000 MiB took 40 s: the 200 MiB of each of 12 blocks 96 s.
+    assert_eq!((of(0).lost_bytes, cost(0).ns), (Some(2400 * MIB), 96 * SECOND_NS));
+    assert!(cost(0).low_ns > 90 * SECOND_NS && cost(0).high_ns < 102 * SECOND_NS);
+    assert_eq!((of(0).spared, of(0).threads_ns), (None, Some(96 * SECOND_NS)));
+    assert_eq!((of(1).lost_bytes, cost(1).high_ns), (Some(0), 0));
+    assert_eq!(of(2).lost_bytes, Some(12 * 700 * MIB), "all that was used again");
+    assert_eq!(
+        (sizes.state, sizes.memory.named_bytes),
+        (AdviceState::Helps, Some(-5 * GIB as i64 / 2))
+    );
+    let alone = asked(&seen, &[-(GIB as i64)]);
+    let text = "1 GiB less would have cost 96 s (95 to 97) of this hour";
+    assert!(alone.answer.starts_with(text), "{}", alone.answer);
+    let little = asked(&seen, &[-(GIB as i64 / 4)]);
+    let text = "none: 256 MiB less would have cost 0 s (0 to 0) of this hour";
+    assert!(little.answer.starts_with(text), "{}", little.answer);
+    let both = asked(&seen, &[4 * GIB as i64, -(GIB as i64)]);
+    assert!(both.answer.contains("; 1 GiB less would have cost 96 s"), "{}", both.answer);
+}
+
+#[test]
+fn what_is_not_known_of_the_last_use_widens_the_cost_of_less_memory() {
+    let cost = |seen: &Observation| asked(seen, &[-(GIB as i64)]).memory.sizes[0].cost.unwrap();
+    let known = cost(&cached((GIB, 0), 0));
+    let near = cost(&cached((GIB, 500 * MIB), 0));
+    assert_eq!((near.ns, near.low_ns), (known.ns, known.low_ns));
+    assert!(near.high_ns > known.high_ns + 200 * SECOND_NS, "{near:?}");
+    let far = cost(&cached((7 * GIB / 2, 500 * MIB), 0));
+    assert!(far.ns > known.ns + 200 * SECOND_NS && far.low_ns <= known.ns, "{far:?}");
+    let too_far = cost(&cached((GIB, 0), 500 * MIB));
+    assert!(too_far.ns > known.ns + 200 * SECOND_NS && too_far.low_ns <= known.ns, "{too_far:?}");
+}
+
+#[test]
+fn less_memory_than_the_cache_has_and_a_disk_without_a_time_are_unproven() {
+    let why = |seen: &Observation, less: u64| {
+        let gain = asked(seen, &[-(less as i64)]).memory.sizes[0].clone();
+        (gain.unproven.unwrap(), gain.lost_bytes)
+    };
+    let seen = cached((GIB, 0), 0);
+    assert!(why(&seen, 4 * GIB).0.contains("had 4 GiB"), "{:?}", why(&seen, 4 * GIB));
+    let mut unknown = seen.clone();
+    unknown.blocks[3].cache.room_bytes = None;
+    assert!(why(&unknown, GIB).0.contains("was not recorded"));
+    let mut unread = seen.clone();
+    unread.blocks.iter_mut().for_each(|block| block.returns = Default::default());
+    let (text, lost) = why(&unread, GIB);
+    assert!(text.contains("nothing was read"), "{text}");
+    assert_eq!(lost, Some(2400 * MIB));
+    // What was read for the first time says how long a disk takes, too.
+    for block in &mut unread.blocks {
+        (block.read_ns, block.read_bytes) = (2 * SECOND_NS, 100 * MIB);
+    }
+    let cost = asked(&unread, &[-(GIB as i64)]).memory.sizes[0].cost.unwrap();
+    assert_eq!(cost.ns, 12 * 4 * SECOND_NS);
+}
+
 #[test]
 fn compressed_memory_is_counted_and_not_priced() {
     let mut block = busy(40);
@@ -338,6 +414,24 @@ fn a_cache_on_flash_spares_disk_time_less_its_own() {
     assert!(small.answer.ends_with(text), "{}", small.answer);
 }
 
+/// Of four regions in a row one gains what the disk took, and the others hardly anything.
+#[test]
+fn a_share_of_the_regions_widens_the_range_by_what_differs_between_them() {
+    let width = |shift: u8, is_alike: bool| {
+        let mut reads = reading_again();
+        for read in &mut reads.reads {
+            let is_slow = is_alike || (read.sector >> 11) % 4 == 0;
+            read.latency_ns = if is_slow { 10_000_000 } else { 1_000_000 };
+        }
+        let spared = on_flash(BlockReads { shift, ..reads }, GIB).flash[0].sizes[0].spared;
+        (spared.high_ns - spared.low_ns) as f64 / spared.ns as f64
+    };
+    assert!((width(0, false) - width(0, true)).abs() < 0.01);
+    let (alike, differing) = (width(3, true), width(3, false));
+    assert!(alike - width(0, true) < 0.01, "{alike}");
+    assert!(differing > width(0, false) + 0.02, "{differing} of {}", width(0, false));
+}
+
 #[test]
 fn what_is_missing_of_the_block_reads_is_a_note() {
     let notes = |reads: BlockReads| on_flash(reads, GIB).notes.join("\n");
@@ -348,6 +442,9 @@ fn what_is_missing_of_the_block_reads_is_a_note() {
     let lossy = notes(BlockReads { lost: 7, ..reading_again() });
     assert!(lossy.contains("7 block requests were lost"), "{lossy}");
     assert!(!lossy.contains("one region"), "{lossy}");
+    let absent = Some("no accesses were kept: no such event".to_owned());
+    let none = on_flash(BlockReads { absent, ..BlockReads::default() }, GIB);
+    assert_eq!(none.flash[0].text, "no accesses were kept: no such event");
     let damage = Some("a chunk is damaged".to_owned());
     let cut = notes(BlockReads { damage: damage.clone(), ..reading_again() });
     assert!(cut.contains("end early: a chunk is damaged"), "{cut}");
@@ -523,6 +620,24 @@ fn a_trace_with_the_times_of_its_disk_is_judged_in_seconds() {
     for policy in ["LRU", "FIFO", "SIEVE", "ARC"] {
         assert!((share(2, policy) - 11.0 / 12.0).abs() < 1e-9, "{policy}: {trace:?}");
     }
+}
+
+#[test]
+fn a_cache_without_room_for_a_block_hits_nothing() {
+    let mut trace = TraceReads::new("one", TraceForm::Msr);
+    for number in 0..2_000_u64 {
+        let at_ns = number * SECOND_NS;
+        let latency_ns = Some(1_000_000);
+        trace.add(&TraceRequest { at_ns, first_key: 7, blocks: 1, is_write: false, latency_ns });
+    }
+    let request = AdviceRequest { more_bytes: vec![4095, 4096], ..with_devices(vec![4095]) };
+    let advice = of_trace(trace, None, &request);
+    let sizes = advice.trace.unwrap().sizes;
+    assert_eq!((sizes[0].served_reads, sizes[1].served_reads), (0, 1_999));
+    assert!(sizes[0].policies.iter().all(|policy| policy.hit_share == 0.0), "{sizes:?}");
+    let shares: Vec<f64> = sizes[1].policies.iter().map(|policy| policy.hit_share).collect();
+    assert!(shares.iter().all(|share| *share == 1_999.0 / 2_000.0), "{sizes:?}");
+    assert!(advice.flash.iter().all(|one| one.sizes[0].hits == 0), "{:?}", advice.flash);
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod who;
 use super::accesses::AccessRecorder;
 use super::block::RequestTotals;
 use super::cpu::{self, CpuSums, sample_period_ns};
+use super::hits::HitSums;
 use super::reducer::TraceSums;
 use super::returns::ReturnSums;
 use super::sources::online;
@@ -111,6 +112,13 @@ const WHO: &[Wanted] = &[
     perhaps("page_dirtied", "writeback_dirty_folio"),
     perhaps("swap_queued", "block_bio_queue"),
 ];
+/// Where the kernel does not trace reads of the page cache the family is closed.
+const HITS: &[Wanted] = &[
+    at("hit_read", "mm_filemap_get_pages"),
+    at("hit_added", "mm_filemap_add_to_page_cache"),
+    at("hit_deleted", "mm_filemap_delete_from_page_cache"),
+    perhaps("hit_mapped", "mm_filemap_fault"),
+];
 const SAMPLES: Wanted = ("processor_sampled", Attachment::PerfEvent, true);
 /// Without it a thread that keeps its processor is heard of once a second.
 const USE: Wanted = ("use_reported", Attachment::PerfEvent, false);
@@ -141,6 +149,8 @@ pub struct InKernel {
     users: DeviceUsers,
     /// Of pages that came back: what was counted before the begin, and since.
     returns: Option<(ReturnSums, ReturnSums)>,
+    /// The same of pages that were used again, where that is asked for.
+    hits: Option<(HitSums, HitSums)>,
     /// Keeps single accesses, where that is asked for.
     accesses: Option<AccessRecorder>,
     /// Processes of the subject whose threads get storage from the next walk.
@@ -171,8 +181,7 @@ impl InKernel {
         may_load()?;
         has_memory()?;
         let epoch_ns = now_ns();
-        let has_accesses = families.contains(&Family::Accesses);
-        let opened = objects::open(epoch_ns, subject.is_none(), has_accesses);
+        let opened = objects::open(epoch_ns, subject.is_none(), families);
         let (mut programs, mut maps) = opened.map_err(|error| refused(&error))?;
         for process in subject.into_iter().flatten() {
             maps.members.insert(*process).map_err(|error| refused(&error))?;
@@ -219,6 +228,7 @@ impl InKernel {
             samples: Samples::default(),
             users: DeviceUsers::default(),
             returns: None,
+            hits: None,
             accesses: None,
             adopted: subject.into_iter().flatten().copied().collect(),
             records: Vec::new(),
@@ -236,6 +246,10 @@ impl InKernel {
         if names_processes && in_kernel.sees_returns() {
             let base = objects::returns(&in_kernel.maps).map_err(|error| refused(&error))?;
             in_kernel.returns = Some((base, ReturnSums::default()));
+        }
+        if in_kernel.sights.get(&Family::Hits).is_some_and(SourceState::is_open) {
+            let base = objects::hits(&in_kernel.maps).map_err(|error| refused(&error))?;
+            in_kernel.hits = Some((base, HitSums::default()));
         }
         Ok(in_kernel)
     }
@@ -272,6 +286,9 @@ impl InKernel {
         let _ = objects::read_devices(&mut self.maps.devices, &mut self.requests);
         self.requests.issued = self.sums.count(Count::RequestsIssued);
         if let (Some((base, since)), Ok(now)) = (&mut self.returns, objects::returns(&self.maps)) {
+            *since = now.since(base);
+        }
+        if let (Some((base, since)), Ok(now)) = (&mut self.hits, objects::hits(&self.maps)) {
             *since = now.since(base);
         }
     }
@@ -347,6 +364,7 @@ impl InKernel {
             stopped: false,
             faults,
             returns: self.returns.as_ref().map(|(_, since)| since),
+            hits: self.hits.as_ref().map(|(_, since)| since),
         }
     }
 
@@ -499,6 +517,7 @@ fn wanted(families: &BTreeSet<Family>) -> Vec<(&'static str, Attachment)> {
         // Where the kernel refuses this one it is of the other form.
         Family::Writeback => &DIRTY_PAUSES[..1],
         Family::Who => WHO,
+        Family::Hits => HITS,
         Family::Cpu => std::slice::from_ref(&SAMPLES),
         Family::Sched | Family::Faults => &[],
     };
@@ -530,6 +549,7 @@ fn attach_family(programs: &mut Programs, family: Family, lost: &mut Lost) -> So
             attach(&DIRTY_PAUSES[0]).or_else(|_| attach(&DIRTY_PAUSES[1]))
         }
         Family::Who => attach_all(programs, WHO, lost),
+        Family::Hits => attach_all(programs, HITS, lost),
         // These are counted or sampled by other means.
         Family::Faults | Family::Cpu => Ok(()),
     };
@@ -591,7 +611,7 @@ mod tests {
 
     #[test]
     fn a_program_without_its_event_takes_no_other_with_it() {
-        let opened = objects::open(now_ns(), true, false);
+        let opened = objects::open(now_ns(), true, &BTreeSet::new());
         let (mut programs, _maps) = match opened {
             Ok(opened) => opened,
             Err(error) => return testkit::skip(error),

@@ -6,6 +6,7 @@
 use super::Family;
 use super::block::RequestTotals;
 use super::cpu::CpuSums;
+use super::hits::HitSums;
 use super::reclaim::ReclaimSums;
 use super::returns::ReturnSums;
 use super::threads::ThreadSums;
@@ -34,6 +35,8 @@ pub struct TraceSums<'a> {
     pub faults: u64,
     /// Pages that left memory and came back, where programs in the kernel see that.
     pub returns: Option<&'a ReturnSums>,
+    /// Pages that were used again while they were in memory, where that is asked for.
+    pub hits: Option<&'a HitSums>,
 }
 
 /// Writes sums as series.

@@ -127,7 +127,7 @@ fn class_name(index: usize, page_bytes: u64) -> String {
 }
 
 /// The first number of pages that no longer belongs to a class; `None` for the last one.
-fn bound_of(class: usize) -> Option<u64> {
+pub fn bound_of(class: usize) -> Option<u64> {
     let (power, quarter) = (SMALLEST_POWER + class / 4, class as u64 % 4);
     (class < DISTANCE_CLASSES - 1).then(|| (1 << power) + (((quarter + 1) << power) / 4))
 }

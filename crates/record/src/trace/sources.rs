@@ -58,7 +58,7 @@ fn wanted(family: Family) -> &'static [Wanted] {
         Family::Vmscan => VMSCAN,
         Family::Writeback => WRITEBACK,
         // Counted by the kernel itself, by its clock, or only there.
-        Family::Faults | Family::Cpu | Family::Who | Family::Accesses => &[],
+        Family::Faults | Family::Cpu | Family::Who | Family::Hits | Family::Accesses => &[],
     }
 }
 

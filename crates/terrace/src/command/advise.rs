@@ -3,6 +3,7 @@
 //! and records.
 
 use super::page as page_file;
+use super::record::accesses_kept;
 use super::record_options::{self, of_advise};
 use super::traces;
 use crate::args::When;
@@ -63,7 +64,10 @@ pub fn advise(args: &AdviseArgs, color: When) -> Result<Exit> {
     };
     let is_redacted = html.is_some() && !args.no_redact;
     let seen = match args.record {
-        Some(duration) => recorded(duration, is_redacted)?,
+        Some(duration) => {
+            let is_less_asked = args.ram.iter().any(|bytes| *bytes < 0);
+            recorded(duration, is_less_asked, is_redacted)?
+        }
         None => read(args, disk.as_ref(), is_redacted)?,
     };
     if let Some(why) = clash(&seen.all) {
@@ -186,7 +190,7 @@ fn is_followed(one: &BlockAccess, shift: u8) -> bool {
 }
 
 /// Records this machine, in memory.
-fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
+fn recorded(duration: Duration, is_less_asked: bool, is_redacted: bool) -> Result<Seen> {
     if duration < SHORTEST {
         return Err(Error::usage("--record: at least 10 s are needed"));
     }
@@ -202,13 +206,18 @@ fn recorded(duration: Duration, is_redacted: bool) -> Result<Seen> {
     ));
     let target = record_options::machine();
     let kept = KeptBytes::default();
-    let mut options = RecordOptions { kept_bytes: Some(Arc::clone(&kept)), ..of_advise() };
+    let mut options =
+        RecordOptions { kept_bytes: Some(Arc::clone(&kept)), ..of_advise(is_less_asked) };
     record_options::keep_accesses(&mut options, ACCESS_BYTES)?;
     let captured = capture::watch(&target, Some(for_ns), &options)?;
     drop(progress);
     let mut seen = Seen { all: Vec::new(), redacted: Vec::new() };
     let accesses = kept.get().map(|bytes| AccessReader::new(Cursor::new(bytes))).transpose()?;
-    seen.add(captured.recording, accesses.and_then(block_reads), is_redacted);
+    // None of a recording that follows requests is an answer, and has a reason.
+    let absent = accesses_kept(&captured.recording).err();
+    let missing = || BlockReads { absent, ..BlockReads::default() };
+    let reads = accesses.and_then(block_reads).unwrap_or_else(missing);
+    seen.add(captured.recording, Some(reads), is_redacted);
     Ok(seen)
 }
 

@@ -103,7 +103,7 @@ fn start_service(output: &Path) -> Service {
 }
 
 /// What became of the accesses, or why none were kept.
-fn accesses_kept(recording: &Recording) -> std::result::Result<String, String> {
+pub(super) fn accesses_kept(recording: &Recording) -> std::result::Result<String, String> {
     let sight = recording.facts.sight(Family::Accesses.sight());
     if let SourceState::Closed { why, remedy } = sight {
         let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();

@@ -33,10 +33,12 @@ const BESIDE_A_PROBE_HZ: u32 = 10;
 /// # Errors
 /// If `none` is combined with other events.
 pub fn of_command(args: &WatchArgs, output: Option<PathBuf>) -> Result<RecordOptions> {
+    let mut families = families(&args.trace)?;
+    families.extend(args.hits.then_some(Family::Hits));
     Ok(RecordOptions {
         rate_hz: args.rate,
         burst: args.burst,
-        families: families(&args.trace)?,
+        families,
         apply: args.apply,
         work: args.work.clone(),
         force: args.force,
@@ -87,9 +89,11 @@ pub fn start_copy_log(
     Ok(Some(BackgroundRecording::start("copy", &options)?))
 }
 
-/// The options of `advise`: all that says who waited, and nothing is kept.
-pub fn of_advise() -> RecordOptions {
-    let families = families(&[]).unwrap_or_default();
+/// The options of `advise`: all that says who waited, and nothing is kept. What less memory costs
+/// needs hits.
+pub fn of_advise(is_less_asked: bool) -> RecordOptions {
+    let mut families = families(&[]).unwrap_or_default();
+    families.extend(is_less_asked.then_some(Family::Hits));
     RecordOptions { families, ..default_options(None) }
 }
 

@@ -22,10 +22,17 @@ pub fn page(advice: &Advice, page: Page) -> String {
     let title = format!("terrace advise: {}", shortened(&advice.subject));
     text.lines(|page| sentence(page, Tone::Dim, &title, 3));
     text.heading(&capital(&advice.answer));
-    let is_of_hits = advice.trace.as_ref().is_some_and(|one| one.times == TraceTimes::None);
+    let is_of_hits = advice.trace.as_ref().is_some_and(TraceAdvice::has_only_hits);
     if !advice.memory.sizes.is_empty() && !is_of_hits {
         text.lines(|_| "\n".to_owned());
-        text.table(&sizes(&advice.memory.sizes), 1);
+        let all = advice.memory.sizes.iter();
+        let (less, more): (Vec<_>, Vec<_>) = all.partition(|gain| gain.cost.is_some());
+        if !more.is_empty() {
+            text.table(&sizes(&more), 1);
+        }
+        if !less.is_empty() {
+            text.table(&costs(&less), 1);
+        }
         text.sentences(unproven(&advice.memory.sizes));
     }
     let gains = cached(advice);
@@ -75,17 +82,32 @@ fn ended(text: &str) -> String {
     format!("{}{}", commands_tied(text), if is_command { "" } else { "." })
 }
 
-fn sizes(gains: &[MemoryGain]) -> Table<&MemoryGain> {
+fn sizes<'a>(gains: &[&'a MemoryGain]) -> Table<&'a MemoryGain> {
     fn time(gain: &MemoryGain, of: fn(&SparedTime) -> u64) -> String {
         figure::or_absent(gain.spared, |spared| in_one_unit(&spared, of))
     }
-    Table::of(gains)
+    Table::of(gains.iter().copied())
         .numbers("memory", 0, |gain| signed(gain.more_bytes))
         .numbers("spares", 0, |gain| time(gain, |spared| spared.ns))
         .numbers("at least", 1, |gain| time(gain, |spared| spared.low_ns))
         .numbers("at most", 1, |gain| time(gain, |spared| spared.high_ns))
         .numbers("would have stayed", 2, |gain| {
             figure::or_absent(gain.kept_bytes, |bytes| Bytes(bytes).to_string())
+        })
+}
+
+/// What less memory would have cost.
+fn costs<'a>(gains: &[&'a MemoryGain]) -> Table<&'a MemoryGain> {
+    fn time(gain: &MemoryGain, of: fn(&SparedTime) -> u64) -> String {
+        figure::or_absent(gain.cost, |cost| in_one_unit(&cost, of))
+    }
+    Table::of(gains.iter().copied())
+        .numbers("memory", 0, |gain| signed(gain.more_bytes))
+        .numbers("costs", 0, |gain| time(gain, |cost| cost.ns))
+        .numbers("at least", 1, |gain| time(gain, |cost| cost.low_ns))
+        .numbers("at most", 1, |gain| time(gain, |cost| cost.high_ns))
+        .numbers("read again", 2, |gain| {
+            figure::or_absent(gain.lost_bytes, |bytes| Bytes(bytes).to_string())
         })
 }
 

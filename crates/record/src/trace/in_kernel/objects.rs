@@ -2,13 +2,16 @@
 //! knows both `bpf/*.h` and the nouns of this side.
 
 use crate::collect::{TREE_FIGURES, counts_block_waits};
+use crate::trace::Family;
 use crate::trace::accesses::{AccessMaps, RING_BYTES};
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
 use crate::trace::event::{Io, Sleep, State};
+use crate::trace::hits::HitSums;
 use crate::trace::returns::{DISTANCE_CLASSES, KINDS, ReturnSums};
 use crate::trace::stack::kept;
 use machine::Root;
 use model::recording::ProcessFigure;
+use std::collections::BTreeSet;
 use sys::bpf::{Constant, Numbers, PerProcessor, Programs, Records, Set, Table, Words};
 
 /// The programs, built from C by `cargo xtask bpf`.
@@ -98,6 +101,10 @@ pub const TOTALS: usize = TREE_FIGURES + 3;
 pub const WALL_WORDS: usize = 6;
 /// Words of `struct returns`.
 pub const RETURN_WORDS: usize = 2 * KINDS * (1 + DISTANCE_CLASSES);
+/// Words of `struct hits`.
+pub const HIT_WORDS: usize = 2 * DISTANCE_CLASSES + 2;
+/// `SLOTS` of returns.h: pages in memory that are followed, where hits are.
+const SLOTS: u32 = 1 << 20;
 /// Frames of a stack.
 pub const FRAMES: usize = 32;
 
@@ -143,6 +150,7 @@ pub struct Maps {
     pub files: Table<FILE_KEY_BYTES, FILE_VALUE_BYTES>,
     pub device_users: Table<USER_KEY_BYTES, USER_BYTES>,
     pub returns: Words<RETURN_WORDS>,
+    pub hits: Words<HIT_WORDS>,
     /// Taken by what keeps them.
     pub accesses: Option<AccessMaps>,
 }
@@ -153,7 +161,11 @@ pub fn kernel_state(state: State) -> u32 {
 }
 
 /// Makes the maps; no program is loaded yet.
-pub fn open(epoch_ns: u64, everyone: bool, has_accesses: bool) -> sys::Result<(Programs, Maps)> {
+pub fn open(
+    epoch_ns: u64,
+    everyone: bool,
+    families: &BTreeSet<Family>,
+) -> sys::Result<(Programs, Maps)> {
     let mut constants = vec![
         ("epoch_ns", Constant::Long(epoch_ns)),
         ("everyone", Constant::Short(u32::from(everyone))),
@@ -164,8 +176,11 @@ pub fn open(epoch_ns: u64, everyone: bool, has_accesses: bool) -> sys::Result<(P
         ("block_unknown", Constant::Short(kernel_state(State::BlockIo(Io::Other)))),
         ("sleep_unknown", Constant::Short(kernel_state(State::Sleep(Sleep::Unknown)))),
     ];
-    if has_accesses {
+    if families.contains(&Family::Accesses) {
         constants.push(("accesses", Constant::Entries(RING_BYTES)));
+    }
+    if families.contains(&Family::Hits) {
+        constants.push(("pages_in", Constant::Entries(SLOTS)));
     }
     let names: Vec<&str> = [KERNEL_TYPES, EVENTS].concat();
     let make = || sys::bpf::kernel_types(&names);
@@ -187,6 +202,7 @@ pub fn open(epoch_ns: u64, everyone: bool, has_accesses: bool) -> sys::Result<(P
         files: programs.table("files")?,
         device_users: programs.table("device_users")?,
         returns: programs.words("returns")?,
+        hits: programs.words("hits")?,
         accesses: Some(AccessMaps {
             records: programs.ring("accesses")?,
             masks: programs.numbers("access_masks")?,
@@ -334,6 +350,15 @@ pub fn returns(maps: &Maps) -> sys::Result<ReturnSums> {
     sums.left.copy_from_slice(&totals[..KINDS]);
     sums.came_back.copy_from_slice(&totals[KINDS..]);
     sums.classes.as_flattened_mut().as_flattened_mut().copy_from_slice(classes);
+    Ok(sums)
+}
+
+/// Pages that were used again, as the kernel has them.
+pub fn hits(maps: &Maps) -> sys::Result<HitSums> {
+    let words = maps.hits.get(0)?;
+    let mut sums = HitSums::default();
+    let classes = sums.0.as_flattened_mut();
+    classes.copy_from_slice(&words[..classes.len()]);
     Ok(sums)
 }
 
