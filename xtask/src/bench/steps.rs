@@ -9,6 +9,7 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Value, json};
 
+use super::record::Record;
 use crate::error::Error;
 
 /// What one step gave.
@@ -19,10 +20,15 @@ pub(super) struct Step {
     /// Its figures.
     pub(super) values: Vec<f64>,
     /// What is to be noted of it.
-    pub(super) notes: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Step {
+    /// Writes its notes to a record.
+    pub(super) fn note_in(&self, record: &mut Record) {
+        self.notes.iter().for_each(|note| record.note(note.clone()));
+    }
+
     fn of(line: &Value) -> Option<Self> {
         let values = line["values"].as_array()?.iter().map(Value::as_f64);
         let notes = line["notes"].as_array()?.iter().map(|note| note.as_str().map(str::to_owned));
@@ -47,12 +53,23 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    /// Opens those of `name` below `target`, of so many `figures` each. `parameters` are whatever
-    /// else makes a step another.
+    /// Opens those of `name` below `target`, which `program` gives and this one judges, of so many
+    /// `figures` each. `parameters` are whatever else makes a step another.
     ///
     /// # Errors
     /// When a program or the directory cannot be examined.
     pub(super) fn open(
+        target: &Path,
+        name: &str,
+        program: &Path,
+        parameters: &str,
+        figures: usize,
+    ) -> Result<Self, Error> {
+        let judge = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
+        Self::open_judged(target, name, [program, &judge], parameters, figures)
+    }
+
+    fn open_judged(
         target: &Path,
         name: &str,
         programs: [&Path; 2],
@@ -108,13 +125,16 @@ impl Steps {
         Ok(step)
     }
 
-    /// How many steps of earlier runs were not done again.
-    pub(super) fn reused(&self) -> usize {
-        self.reused
+    /// Ends a part of so many steps, which are `what`: notes in `record` how many of them were not
+    /// done again, and forgets all.
+    pub(super) fn end(self, record: &mut Record, what: &str, all: usize) {
+        if self.reused > 0 {
+            record.note(format!("{} of {all} {what} were done by an earlier run", self.reused));
+        }
+        self.forget();
     }
 
-    /// Forgets all steps: the part has its record.
-    pub(super) fn forget(self) {
+    fn forget(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -139,7 +159,7 @@ mod tests {
         fs::write(&program, "one").unwrap();
         fs::write(&judge, "one").unwrap();
         let programs = [program.as_path(), judge.as_path()];
-        let open = || Steps::open(directory.path(), "part", programs, "3 saves", 1).unwrap();
+        let open = || Steps::open_judged(directory.path(), "part", programs, "3 saves", 1).unwrap();
         let step = |values: f64| Ok((vec![values], vec!["note".to_owned()]));
         let mut steps = open();
         assert_eq!(steps.get(0, || step(1.0)).unwrap().values, [1.0]);
@@ -151,14 +171,14 @@ mod tests {
         assert_eq!(again.get(1, || step(2.0)).unwrap().values, [2.0]);
         let mut again = open();
         assert_eq!(again.get(1, || panic!("it was done")).unwrap().values, [2.0]);
-        assert_eq!(again.reused(), 1);
+        assert_eq!(again.reused, 1);
         fs::write(&program, "other").unwrap();
         let mut other = open();
-        assert_eq!((other.get(1, || step(3.0)).unwrap().values, other.reused()), (vec![3.0], 0));
+        assert_eq!((other.get(1, || step(3.0)).unwrap().values, other.reused), (vec![3.0], 0));
         fs::write(&judge, "other").unwrap();
         assert_eq!(open().get(1, || step(3.5)).unwrap().values, [3.5]);
         // Those of another form are none, and are not made.
-        let two = || Steps::open(directory.path(), "part", programs, "3 saves", 2).unwrap();
+        let two = || Steps::open_judged(directory.path(), "part", programs, "3 saves", 2).unwrap();
         assert_eq!(two().get(1, || Ok((vec![5.0, 6.0], vec![]))).unwrap().values, [5.0, 6.0]);
         assert!(two().get(2, || step(7.0)).is_err());
         again.forget();

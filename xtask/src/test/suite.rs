@@ -21,9 +21,8 @@ use super::{Outcome, cargo};
 use crate::error::Error;
 use crate::workspace::{self, Executable};
 
-/// The sources of test programs that judge no time (`copy_guest.rs` only whether one is half of
-/// another, where a quarter is usual), change nothing of the machine and do not mind if something
-/// else does.
+/// The sources of test programs that judge no time, change nothing of the machine and do not mind
+/// if something else does.
 const PARALLEL: &[&str] = &[
     "crates/cache/src/lib.rs",
     "crates/cache/tests/driven/main.rs",

@@ -29,10 +29,25 @@ const FILE_BYTES: u64 = 1 << 30;
 /// Pages a second: most are read from the disk and push out another, two events each.
 const PAGES_PER_S: u64 = 11_500;
 
-/// Pages that are read at once: in words, how many, and whether the cost is judged. A request for
-/// each page has four more events of the recorder's than the page.
-const PIECES: [(&str, u64, bool); 2] =
-    [("in pieces of 64 KiB", 16, true), ("a request for each", 1, false)];
+/// How pages are read and recorded.
+struct Case {
+    label: &'static str,
+    /// Pages that are read at once.
+    pages: u64,
+    /// The recorder's options.
+    options: &'static [&'static str],
+    /// Whether the cost is.
+    is_judged: bool,
+}
+
+/// A request for each page has four more events of the recorder's than the page. With accesses each
+/// request, page and read is kept.
+const CASES: [Case; 4] = [
+    Case { label: "in pieces of 64 KiB", pages: 16, options: &[], is_judged: true },
+    Case { label: "a request for each", pages: 1, options: &[], is_judged: false },
+    Case { label: "with --accesses", pages: 16, options: &["--accesses"], is_judged: true },
+    Case { label: "with --hits", pages: 16, options: &["--hits"], is_judged: true },
+];
 const PERIOD: Duration = Duration::from_millis(10);
 const WINDOW_S: u64 = 10;
 const SETTLE: Duration = Duration::from_secs(3);
@@ -72,25 +87,25 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let set = session.directory.write("pages", vec![7; FILE_BYTES as usize])?;
     File::open(&set).and_then(|set| set.sync_all()).map_err(Error::io("sync", Path::new(&set)))?;
     let file = session.directory.file("pages.trec");
-    session.record.command("terrace record -o pages.trec".to_owned());
     let _stats = Stats::switch_on()?;
-    for (label, pages, is_judged) in PIECES {
+    for case in CASES {
+        let words = [&["record"], case.options, &["-o", "pages.trec"]].concat();
+        session.record.command(session.terrace.command_line(&words));
         let mut turns = Vec::new();
         for turn in 0..session.request.alternations {
-            eprintln!("cost, {label}: {} of {}", turn + 1, session.request.alternations);
-            let window = recorded(session, (&set, pages), &file)?;
+            eprintln!("cost, {}: {} of {}", case.label, turn + 1, session.request.alternations);
+            let window = recorded(session, &set, &case, &file)?;
             turns.push((window, counted(session, &file)?));
         }
-        add_rows(session, label, &turns, is_judged)?;
+        add_rows(session, &case, &turns)?;
     }
     Ok(())
 }
 
 fn add_rows(
     session: &mut Session,
-    label: &str,
+    &Case { label, is_judged, .. }: &Case,
     turns: &[(Window, [f64; 2])],
-    is_judged: bool,
 ) -> Result<(), Error> {
     let rows: [(&str, &'static str, Figure, Option<f64>); 6] = [
         (RATE, "/s", |(it, _)| (it.came + it.left) / WINDOW_S as f64, None),
@@ -132,16 +147,16 @@ const LEFT: &str = "pages that left, of those of the group's counter";
 type Figure = fn(&(Window, [f64; 2])) -> f64;
 
 /// One window beside a recorder of the machine.
-fn recorded(session: &Session, set: (&str, u64), file: &str) -> Result<Window, Error> {
+fn recorded(session: &Session, set: &str, case: &Case, file: &str) -> Result<Window, Error> {
     let mut command = Command::new(&session.terrace.program);
-    command.args(["record", "--force", "-o", file]);
+    command.arg("record").args(case.options).args(["--force", "-o", file]);
     let recorder = running::start("terrace", command)?;
     sleep(SETTLE);
     let pid = recorder.pid();
     let used = || (running::cpu_ns(pid).unwrap_or(0), in_kernel_ns(pid));
     let size = || fs::metadata(file).map_or(0, |file| file.len());
     let (before, size_before, started) = (used(), size(), Instant::now());
-    let [came, left] = read_in_a_group(set)?;
+    let [came, left] = read_in_a_group(set, case.pages)?;
     let (after, elapsed_ns) = (used(), started.elapsed().as_nanos() as f64);
     // The last chunk is written at the end.
     recorder.end(GRACE).map_err(|error| Error::Failed(error.to_string()))?;
@@ -206,7 +221,7 @@ fn counted(session: &Session, file: &str) -> Result<[f64; 2], Error> {
 }
 
 /// Reads for one window in a group of its own: pages that came in, and pages that left.
-fn read_in_a_group((set, pages): (&str, u64)) -> Result<[f64; 2], Error> {
+fn read_in_a_group(set: &str, pages: u64) -> Result<[f64; 2], Error> {
     let group = Cgroup::v1_memory(LIMIT_BYTES).map_err(Error::Failed)?;
     let own = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
     let mut command = group.command(own);

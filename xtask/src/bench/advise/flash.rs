@@ -34,14 +34,12 @@ const FIGURES: usize = 2;
 /// When the guest or the simulation fails.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = simulate(session)?;
-    let judge = std::env::current_exe().map_err(|error| Error::Failed(error.to_string()))?;
-    let programs = [program.program.as_path(), judge.as_path()];
     let parameters = format!("{REQUESTS} requests, {CASES:?}");
     let target = session.target.clone();
-    let mut steps = Steps::open(&target, "flash", programs, &parameters, FIGURES)?;
+    let mut steps = Steps::open(&target, "flash", &program.program, &parameters, FIGURES)?;
     for (number, case) in CASES.iter().enumerate() {
         let step = steps.get(number, || one_case(session, &program, *case))?;
-        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        step.note_in(&mut session.record);
         let [simulated, seen] = step.values[..] else {
             return Err(malformed("a step without both figures".to_owned()));
         };
@@ -50,11 +48,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         let target = Some(Target::Within(DIFFERENCE_MAX));
         session.record.add_against(&what, "pages", pair, target)?;
     }
-    if steps.reused() > 0 {
-        let text = format!("{} of {} cases are of an earlier run", steps.reused(), CASES.len());
-        session.record.note(text);
-    }
-    steps.forget();
+    steps.end(&mut session.record, "cases", CASES.len());
     Ok(())
 }
 

@@ -3,9 +3,9 @@
 //!
 //! Each workload uses sets of 0.5 to 1.2 GiB in an order from a seed (`guest/`). Every guest
 //! records itself, so that all bear the recorder alike; only the recording of the smallest one is
-//! judged. What came back and how long the guest waited for disks is counted by its kernel. The
-//! guest is emulated: pages that come back are figures, and of times those that a modelled disk
-//! bounds.
+//! judged. What came back is counted by its kernel, and how long nothing could run as all waited
+//! for disks (`full` of /proc/pressure/io): that is what the tool predicts. The guest is emulated:
+//! pages that come back are figures, and of times those that a modelled disk bounds.
 
 use std::fs;
 use std::path::Path;
@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
 use crate::bench::report::malformed;
+use crate::bench::steps::Steps;
 use crate::error::Error;
 
 use super::guest::{Counts, ScriptRun, boot, counted};
@@ -25,9 +26,11 @@ const RECORDED: &str = "512M";
 const LARGER: [&str; 2] = ["1G", "2G"];
 const BUILDER: &str = "1G";
 
-/// The differences may be so much of what the recorded guest had.
-const RETURNS_ERROR_MAX: f64 = 10.0;
-const SECONDS_ERROR_MAX: f64 = 20.0;
+/// What is compared, and how far off it may be, in percent of what the recorded guest had.
+const ROWS: [(&str, f64); 2] = [("pages that come back", 10.0), ("seconds waited", 20.0)];
+
+/// Figures of a workload.
+const FIGURES: usize = ROWS.len() * LARGER.len();
 
 const ADVISE_LIMIT: Duration = Duration::from_secs(60);
 const PAGE_BYTES: f64 = 4096.0;
@@ -74,57 +77,71 @@ struct Gain {
 /// # Errors
 /// When a guest fails.
 pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
-    WORKLOADS.iter().try_for_each(|workload| predict(session, workload))
+    let (target, program) = (session.target.clone(), session.terrace.program.clone());
+    let words: Vec<_> = WORKLOADS.iter().map(|workload| workload.words).collect();
+    let parameters = format!("{RECORDED} to {LARGER:?}: {words:?}");
+    let mut steps = Steps::open(&target, "memory", &program, &parameters, FIGURES)?;
+    session.record.command("terrace advise base.trec --ram +MORE --json".to_owned());
+    for (number, workload) in WORKLOADS.iter().enumerate() {
+        let step = steps.get(number, || predict(session, workload))?;
+        step.note_in(&mut session.record);
+        let rows = LARGER.iter().flat_map(|memory| ROWS.map(|row| (memory, row)));
+        for ((memory, (row, most)), error) in rows.zip(&step.values) {
+            let row = format!("{}, {RECORDED} to {memory}: error of {row}", workload.what);
+            let series = Series::new("terrace", &[*error]);
+            session.record.add_alone(&row, "%", series, Some(Target::AtMost(most)))?;
+        }
+    }
+    steps.end(&mut session.record, "workloads", WORKLOADS.len());
+    Ok(())
 }
 
-fn predict(session: &mut Session, workload: &Workload) -> Result<(), Error> {
+/// The errors for both larger guests, in the order of [`ROWS`], and notes with what was seen.
+fn predict(session: &mut Session, workload: &Workload) -> Result<(Vec<f64>, Vec<String>), Error> {
     build(session, workload)?;
     let small = run_with(session, workload, RECORDED)?;
     let recording = session.directory.file("base.trec");
     let made = session.directory.file("out/set.trec");
     fs::rename(&made, &recording).map_err(Error::io("rename", Path::new(&made)))?;
-    session.record.note(format!(
-        "{}: recorded with {RECORDED}: {} pages came back, {:.1} s of waiting for disks",
+    let mut notes = vec![format!(
+        "{}: recorded with {RECORDED}: {} pages came back, all waited for disks for {:.1} s, some \
+         for {:.1} s",
         workload.what,
         returns(&small)?,
         small.get("io_us")? / 1e6,
-    ));
+        small.get("some_io_us")? / 1e6,
+    )];
+    let mut errors = Vec::new();
     for memory in LARGER {
         let large = run_with(session, workload, memory)?;
         let more_kib = large.get("memory_kib")? - small.get("memory_kib")?;
         let gain = Gain::advised(session, &recording, more_kib)?;
-        judge(session, (workload.what, memory), &gain, (&small, &large))?;
+        let (of_size, note) = judge((workload.what, memory), &gain, (&small, &large))?;
+        errors.extend(of_size);
+        notes.push(note);
     }
     let image = session.directory.file("set.img");
-    fs::remove_file(&image).map_err(Error::io("remove", Path::new(&image)))
+    fs::remove_file(&image).map_err(Error::io("remove", Path::new(&image)))?;
+    Ok((errors, notes))
 }
 
 /// The errors of what was predicted, and a note with what was seen.
 fn judge(
-    session: &mut Session,
     (what, memory): (&str, &str),
     gain: &Gain,
     (small, large): (&Counts, &Counts),
-) -> Result<(), Error> {
+) -> Result<([f64; 2], String), Error> {
     let (base, seen) = (returns(small)?, returns(large)?);
     let [predicted, most] = gain.kept.map(|kept| base - kept);
     let (base_s, seen_s) = (small.get("io_us")? / 1e6, large.get("io_us")? / 1e6);
     let [spared_s, least_s, most_s] = gain.spared_s;
-    session.record.note(format!(
+    let note = format!(
         "{what}, {memory}: {predicted:.0} pages predicted to come back (to {most:.0}), {seen} seen; \
          {spared_s:.1} s spared ({least_s:.1} to {most_s:.1}) predicted, {:.1} seen",
         base_s - seen_s
-    ));
-    let rows = [
-        ("pages that come back", (predicted - seen) / base, RETURNS_ERROR_MAX),
-        ("seconds waited", (base_s - seen_s - spared_s) / base_s, SECONDS_ERROR_MAX),
-    ];
-    for (row, error, most) in rows {
-        let row = format!("{what}, {RECORDED} to {memory}: error of {row}");
-        let series = Series::new("terrace", &[100.0 * error.abs()]);
-        session.record.add_alone(&row, "%", series, Some(Target::AtMost(most)))?;
-    }
-    Ok(())
+    );
+    let errors = [(predicted - seen) / base, (base_s - seen_s - spared_s) / base_s];
+    Ok((errors.map(|error| 100.0 * error.abs()), note))
 }
 
 /// Pages that came back, by the kernel's counters.
@@ -148,7 +165,6 @@ impl Gain {
     fn advised(session: &mut Session, recording: &str, more_kib: f64) -> Result<Self, Error> {
         let more = format!("+{:.0}m", more_kib / 1024.0);
         let words = ["advise", recording, "--ram", &more, "--json"];
-        session.record.command(format!("terrace advise base.trec --ram {more} --json"));
         let text = session.terrace.run(&words, ADVISE_LIMIT)?.stdout;
         let all: Value =
             serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;

@@ -5,7 +5,7 @@
 //! - `misses`: misses and requests a second against libCacheSim, if `--cachesim` gives its program,
 //!   on a trace that is made, and on one in the oracleGeneral form that `--trace` gives.
 //! - `memory`: what more memory would keep, from a recording of a guest, against larger guests.
-//! - `cost`: the recorder while 20,000 pages a second come and go.
+//! - `cost`: the recorder while 20,000 pages a second come and go; `hits`: beside cached reads.
 //! - `flash`: a simulated LRU cache on a stick, against bcache in a guest.
 //! - `qualify`: `boost qualify` against fio, and its verdicts on sticks that are drawn.
 //!
@@ -16,6 +16,7 @@ use std::time::Duration;
 pub(crate) mod cost;
 mod flash;
 mod guest;
+mod hits;
 mod memory;
 mod misses;
 mod qualify;
@@ -35,6 +36,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("misses", misses::misses),
     ("memory", memory::measure),
     ("cost", cost::measure),
+    ("hits", hits::measure),
     ("flash", flash::measure),
     ("qualify", qualify::measure),
 ];

@@ -71,19 +71,13 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let fio = Peer::find(&session.request, "fio", Version::Option("--version"))?;
     session.record.program(fio.clone());
     let terrace = session.terrace.clone();
-    let judge = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
-    let programs = [terrace.program.as_path(), judge.as_path()];
-    let mut turns = Steps::open(&session.target, "qualify-turns", programs, TURN, FIGURES)?;
-    let mut sticks = Steps::open(&session.target, "qualify-sticks", programs, STICK, 1)?;
+    let (target, program) = (&session.target, &terrace.program);
+    let mut turns = Steps::open(target, "qualify-turns", program, TURN, FIGURES)?;
+    let mut sticks = Steps::open(target, "qualify-sticks", program, STICK, 1)?;
     rates(session, [&terrace, &fio], &disk, &mut turns)?;
     verdicts(session, &terrace, &disk, &mut sticks)?;
-    for (steps, what) in [(turns, "turns"), (sticks, "sticks")] {
-        let reused = steps.reused();
-        if reused > 0 {
-            session.record.note(format!("{reused} of the {what} were measured by an earlier run"));
-        }
-        steps.forget();
-    }
+    turns.end(&mut session.record, "turns", session.request.alternations);
+    sticks.end(&mut session.record, "sticks", STICKS);
     Ok(())
 }
 
@@ -181,7 +175,7 @@ fn verdicts(
                 (!is_right).then(|| format!("stick {number}: {found}, not {expected}: {sentence}"));
             Ok((vec![f64::from(u8::from(is_right))], note.into_iter().collect()))
         })?;
-        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        step.note_in(&mut session.record);
         right += step.values[0];
     }
     let series = Series::new("terrace", &[right]);

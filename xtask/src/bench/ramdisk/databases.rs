@@ -24,9 +24,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     let program = session.terrace.program.clone();
     let all = session.request.alternations;
     let parameters = format!("{SAVES} saves, {CUTS_EACH} cuts");
-    let judge = std::env::current_exe().map_err(Error::io("find", Path::new("xtask")))?;
-    let programs = [program.as_path(), judge.as_path()];
-    let mut steps = Steps::open(&session.target, "databases", programs, &parameters, FIGURES)?;
+    let mut steps = Steps::open(&session.target, "databases", &program, &parameters, FIGURES)?;
     let mut rows: [Vec<f64>; FIGURES] = Default::default();
     for load in 0..all {
         let began = Instant::now();
@@ -34,13 +32,9 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         for (row, value) in rows.iter_mut().zip(&step.values) {
             row.push(*value);
         }
-        step.notes.iter().for_each(|note| session.record.note(note.clone()));
+        step.note_in(&mut session.record);
         let (seconds, faulty) = (began.elapsed().as_secs(), step.values[FAULTY]);
         eprintln!("load {} of {all}: {seconds} s, {faulty} cuts with a fault", load + 1);
-    }
-    if steps.reused() > 0 {
-        let text = format!("{} of {all} loads were done by an earlier run", steps.reused());
-        session.record.note(text);
     }
     // A fault is one too many in whichever load it is: these are sums, no medians.
     let sums = [
@@ -57,7 +51,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
     for ((name, unit), values) in rest.into_iter().zip(&rows[sums.len()..]) {
         session.record.add_alone(name, unit, Series::new("terrace", values), None)?;
     }
-    steps.forget();
+    steps.end(&mut session.record, "loads", all);
     Ok(())
 }
 

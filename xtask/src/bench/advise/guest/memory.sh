@@ -21,7 +21,8 @@ use() {
 counters() {
     awk '/^(workingset_refault_(file|anon)|pswpin|pswpout|pgsteal_file) / { print $1, $2 }' \
         /proc/vmstat
-    awk -F '[ =]' '$1 == "some" { print "io_us", $NF }' /proc/pressure/io
+    awk -F '[ =]' '$1 == "full" { print "io_us", $NF }' /proc/pressure/io
+    awk -F '[ =]' '$1 == "some" { print "some_io_us", $NF }' /proc/pressure/io
     awk -F '[ =]' '$1 == "some" { print "memory_us", $NF }' /proc/pressure/memory
     awk '{ printf "up_us %.0f\n", $1 * 1000000 }' /proc/uptime
 }
