@@ -107,9 +107,5 @@ fn counted(folder: &Path, tool: &Path, memory: &str, script: &str) -> BTreeMap<S
     let complained = String::from_utf8_lossy(&run.stderr);
     assert_eq!(run.status.code(), Some(0), "{}{complained}", String::from_utf8_lossy(&run.stdout));
     let results = std::fs::read_to_string(out.join("results")).unwrap();
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(' ')?;
-        Some((name.to_owned(), value.parse().ok()?))
-    };
-    results.lines().filter_map(pair).collect()
+    support::counted(&results)
 }

@@ -155,12 +155,5 @@ fn found_in_a_guest(folder: &Path) -> Found {
     let run = command.args(["--", "sh qualify.sh"]).output().unwrap();
     let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
     assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    let pairs = said.lines().filter_map(|line| line.split_once(' '));
-    let mut found = BTreeMap::<String, String>::new();
-    for (name, value) in pairs {
-        let all = found.entry(name.to_owned()).or_default();
-        all.push_str(if all.is_empty() { "" } else { " " });
-        all.push_str(value.trim());
-    }
-    Found(found)
+    Found(support::said(&said))
 }

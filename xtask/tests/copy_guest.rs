@@ -71,9 +71,6 @@ fn after_a_power_cut_and_a_pulled_stick_what_has_a_name_is_whole_and_the_same_co
     } else {
         testkit::skip("mkfs.vfat, for a stick with FAT");
     }
-    // Of 5,000 such files a whole copy took 0.24 of the time of `cp -a`.
-    let [ours, theirs] = ["hdd.ours", "hdd.cp"].map(|name| number(name.to_owned()).unwrap());
-    assert!(ours * 2 <= theirs, "reads took {ours} ms, those of cp {theirs} ms");
 }
 
 /// A stick that forgets. Each copy is written without an error; only one that is read back knows
@@ -145,7 +142,7 @@ fn found_in_a_guest(folder: &Path, has_fat: bool) -> BTreeMap<String, String> {
     for disk in 1..=DISKS {
         command.arg(format!("--disk=d{disk}:64M,cache=volatile,rot=0"));
     }
-    command.args(["--disk=stick:64M,model=usb,bus=usb", "--disk=hdd:256M,model=hdd,bus=scsi"]);
+    command.arg("--disk=stick:64M,model=usb,bus=usb");
     if has_fat {
         let image = make_fat(work.path());
         command.arg(format!("--disk=fake:file={},real_bytes=4M,bus=usb", image.display()));
@@ -157,14 +154,5 @@ fn found_in_a_guest(folder: &Path, has_fat: bool) -> BTreeMap<String, String> {
     let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
     assert_eq!(run.status.code(), Some(0), "{said}{complained}");
     assert!(complained.contains("power cut"), "{said}{complained}");
-    let pairs = said.lines().filter_map(|line| line.split_once(' '));
-    let mut found = BTreeMap::<String, String>::new();
-    for (name, value) in pairs {
-        let all = found.entry(name.to_owned()).or_default();
-        if !all.is_empty() {
-            all.push(' ');
-        }
-        all.push_str(value.trim());
-    }
-    found
+    support::said(&said)
 }

@@ -69,6 +69,5 @@ fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
     let run = command.args(["--then", "sh second.sh", "--", "sh first.sh"]).output().unwrap();
     let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
     assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    let pairs = said.lines().filter_map(|line| line.split_once(' '));
-    pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
+    support::said(&said)
 }

@@ -108,9 +108,5 @@ fn run_guest(out: &Path) {
 
 /// Lines `NAME NUMBER`; times are milliseconds.
 fn counts(results: &Path) -> BTreeMap<String, f64> {
-    let pair = |line: &str| {
-        let (name, value) = line.split_once(' ')?;
-        Some((name.to_owned(), value.parse().ok()?))
-    };
-    std::fs::read_to_string(results).unwrap().lines().filter_map(pair).collect()
+    support::counted(&std::fs::read_to_string(results).unwrap())
 }

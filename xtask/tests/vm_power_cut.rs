@@ -4,6 +4,8 @@
 //! Skipped where QEMU or the guest image is missing, as in `vm.rs`.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
@@ -71,8 +73,7 @@ fn found_after_cut(seed: &str) -> BTreeMap<String, String> {
     assert_eq!(output.status.code(), Some(0), "{said}{complained}");
     assert!(!said.contains("still there"), "{said}");
     assert_eq!(complained.matches("power cut").count(), 4, "{complained}");
-    let pairs = said.lines().filter_map(|line| line.split_once(' '));
-    pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()
+    support::said(&said)
 }
 
 #[test]

@@ -28,7 +28,7 @@ for n in 1 2 3 4 5 6; do
 done
 
 mkfs.ext4 -q -F /dev/vm/stick
-mkdir /mnt/stick /mnt/hdd
+mkdir /mnt/stick
 mount /dev/vm/stick /mnt/stick
 terrace copy --now /bench/tree /mnt/stick/ >out 2>said &
 copy=$!
@@ -127,33 +127,3 @@ if [ -e /dev/vm/fake ]; then
     fat
     fake
 fi
-
-mkfs.ext4 -q -F /dev/vm/hdd
-mkdir /mnt/hdd
-mount /dev/vm/hdd /mnt/hdd
-perl -e '
-    srand 7;
-    mkdir "/mnt/hdd/many";
-    my @names = map { "/mnt/hdd/many/f$_" } 0 .. 399;
-    for my $name (@names) { open my $file, ">", $name }
-    for my $last (reverse 1 .. $#names) {
-        my $other = int rand $last + 1;
-        @names[$last, $other] = @names[$other, $last];
-    }
-    my $count = 0;
-    for my $name (@names) {
-        open my $file, ">", $name;
-        print $file "x" x 8192;
-        close $file;
-        system "sync -f /mnt/hdd" if ++$count % 20 == 0;
-    }'
-cold() { sync; echo 3 >/proc/sys/vm/drop_caches; }
-busy_ms() { awk '{print $4}' "/sys/block/$(basename "$(readlink -f /dev/vm/hdd)")/stat"; }
-cold
-before=$(busy_ms)
-terrace copy --now /mnt/hdd/many ordered >/dev/null
-echo hdd.ours $(($(busy_ms) - before))
-cold
-before=$(busy_ms)
-cp -a /mnt/hdd/many plain
-echo hdd.cp $(($(busy_ms) - before))

@@ -1,8 +1,10 @@
-//! What the tests of guests and of power cuts share: the program that they run.
-//! It is built by cargo, which knows whether it is new.
+//! What the tests of guests and of power cuts share: the program that they run, and what scripts
+//! say. The program is built by cargo, which knows whether it is new.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,4 +18,23 @@ pub fn program() -> PathBuf {
     let messages = output.lines().map(serde_json::from_str::<serde_json::Value>);
     let found = messages.flatten().find_map(|it| it["executable"].as_str().map(PathBuf::from));
     found.unwrap()
+}
+
+/// What a script says in lines `NAME VALUE`, by name; the values of a name that comes again follow
+/// each other.
+pub fn said(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::<String, String>::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once(' ')) {
+        let all = found.entry(name.to_owned()).or_default();
+        all.push_str(if all.is_empty() { "" } else { " " });
+        all.push_str(value.trim());
+    }
+    found
+}
+
+/// Lines `NAME NUMBER`; others are left out, and of a name the last one counts.
+pub fn counted(text: &str) -> BTreeMap<String, f64> {
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    let numbers = pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
+    numbers.collect()
 }
