@@ -237,6 +237,7 @@ fn mounted(
 /// One copy of everything: a second one in the same memory protects from nothing.
 fn make_file_system(root: &Root, device: &ZramDevice, size: Bytes) -> Result<()> {
     let impossible = |why: &str| Error::new(ErrorKind::Impossible, MAKE, why.to_owned());
+    let hidden = points_that_may_hang(root);
     for program in MKFS {
         let mut command = Command::new(program);
         command.args(["--quiet", "--nodiscard", "--label", "terrace"]);
@@ -245,7 +246,7 @@ fn make_file_system(root: &Root, device: &ZramDevice, size: Bytes) -> Result<()>
             command.arg("--mixed");
         }
         command.arg(device.path()).stdin(Stdio::null());
-        match run_among_local_mounts(root, &mut command) {
+        match run_without_mounts(&hidden, &mut command) {
             Ok(output) if output.status.success() => return Ok(()),
             Ok(output) => {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -258,15 +259,26 @@ fn make_file_system(root: &Root, device: &ZramDevice, size: Bytes) -> Result<()>
             }
         }
     }
-    Err(impossible("--atomic needs the program mkfs.btrfs, which is in the package btrfs-progs"))
+    Err(impossible(&without_program(&hidden)))
 }
 
-/// Runs a program that sees no file system which another program or machine serves.
-///
-/// `mkfs.btrfs` asks for what each mount is made of, also for the file below a loop device. It
-/// fails where such a server is gone, and waits for ever for one that does not answer. So it gets
-/// mounts of its own, without those. Where they cannot be separated it runs as it is.
-fn run_among_local_mounts(root: &Root, command: &mut Command) -> std::io::Result<Output> {
+/// What is said if the program was not found. The search path may lead to where it was not looked
+/// for.
+fn without_program(hidden: &[PathBuf]) -> String {
+    let needed = "--atomic needs the program mkfs.btrfs, which is in the package btrfs-progs";
+    match hidden.first() {
+        Some(point) => format!(
+            "{needed}; it was not looked for on file systems whose server may be gone, as that at \
+             {}",
+            point.display()
+        ),
+        None => needed.to_owned(),
+    }
+}
+
+/// Where file systems are mounted that another program or machine serves, and no programs are; the
+/// upper ones first, as the way to what is below one may lead through it.
+fn points_that_may_hang(root: &Root) -> Vec<PathBuf> {
     let is_needed = |point: &Path| {
         let holds = |path: &&str| Path::new(path).starts_with(point) || point.starts_with(path);
         OF_PROGRAMS.iter().any(holds)
@@ -276,11 +288,19 @@ fn run_among_local_mounts(root: &Root, command: &mut Command) -> std::io::Result
         .filter(|mount| mount.may_hang() && !is_needed(&mount.mount_point))
         .map(|mount| mount.mount_point)
         .collect();
+    points.sort();
+    points
+}
+
+/// Runs a program that does not see what is mounted at `points`.
+///
+/// `mkfs.btrfs` asks for what each mount is made of, also for the file below a loop device. It
+/// fails where such a server is gone, and waits for ever for one that does not answer. So it gets
+/// mounts of its own, without those. Where they cannot be separated it runs as it is.
+fn run_without_mounts(points: &[PathBuf], command: &mut Command) -> std::io::Result<Output> {
     if points.is_empty() {
         return command.output();
     }
-    // The upper first: the way to what is below one may lead through it.
-    points.sort();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             if sys::mount::separate_mounts().is_ok() {
@@ -290,4 +310,17 @@ fn run_among_local_mounts(root: &Root, command: &mut Command) -> std::io::Result
         });
         run.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_was_not_looked_for_everywhere_says_so() {
+        let text = "--atomic needs the program mkfs.btrfs, which is in the package btrfs-progs";
+        assert_eq!(without_program(&[]), text);
+        let hidden = [PathBuf::from("/net/a"), PathBuf::from("/net/b")];
+        assert!(without_program(&hidden).ends_with("server may be gone, as that at /net/a"));
+    }
 }

@@ -179,7 +179,7 @@ impl Drop for Pack<'_> {
 mod tests {
     use super::*;
     use std::path::Path;
-    use testkit::TempDir;
+    use testkit::{FaultPlan, FaultyFiles, RequestKind, TempDir};
 
     /// Appends, forgets and appends again, by numbers from a seed; what must be in the file then.
     fn filled(pack: &mut Pack<'_>, mut seed: u64) -> Vec<u8> {
@@ -221,6 +221,36 @@ mod tests {
                 drop(pack);
                 assert!(file.exists());
             }
+        }
+    }
+
+    /// What was written until the pack was cut may fail: at the latest the cut says so.
+    #[test]
+    fn each_write_that_fails_is_reported_when_the_pack_is_cut() {
+        let within = TempDir::new();
+        let files = match FaultyFiles::over(within.path(), FaultPlan::new()) {
+            Ok(files) => files,
+            Err(need) => return testkit::skip(need),
+        };
+        let directory = Directory::open(files.path()).unwrap();
+        let part = vec![7; 3 * BLOCK_BYTES + 100];
+        let is_reported = |number: u64| {
+            let mut pack = Pack::new(&directory, number);
+            let is_appended = pack.append(&part).is_ok();
+            // Into the second block, which was handed over.
+            let is_cut = pack.cut(BLOCK_BYTES as u64 + 10).is_ok();
+            !is_appended || !is_cut
+        };
+        assert!(!is_reported(1));
+        let is_write = |request: &&testkit::DiskRequest| request.kind == RequestKind::Write;
+        let writes = files.requests().iter().filter(is_write).count() as u64;
+        assert!(writes >= 3, "{writes} writes");
+        for number in 1..=writes {
+            files.set_plan(FaultPlan::new().failing(RequestKind::Write, number));
+            assert!(
+                is_reported(number + 1),
+                "write {number} of {writes} failed, and nothing said so"
+            );
         }
     }
 
