@@ -179,7 +179,8 @@ impl Drop for Pack<'_> {
 mod tests {
     use super::*;
     use std::path::Path;
-    use testkit::{FaultPlan, FaultyFiles, RequestKind, TempDir};
+    use testkit::disk_model::{DiskRequest, RequestKind};
+    use testkit::{FaultPlan, FaultyFiles, TempDir};
 
     /// Appends, forgets and appends again, by numbers from a seed; what must be in the file then.
     fn filled(pack: &mut Pack<'_>, mut seed: u64) -> Vec<u8> {
@@ -242,13 +243,13 @@ mod tests {
             !is_appended || !is_cut
         };
         assert!(!is_reported(1));
-        let is_write = |request: &&testkit::DiskRequest| request.kind == RequestKind::Write;
+        let is_write = |request: &&DiskRequest| request.kind == RequestKind::Write;
         let writes = files.requests().iter().filter(is_write).count() as u64;
         assert!(writes >= 3, "{writes} writes");
-        for number in 1..=writes {
+        for number in 0..writes {
             files.set_plan(FaultPlan::new().failing(RequestKind::Write, number));
             assert!(
-                is_reported(number + 1),
+                is_reported(number + 2),
                 "write {number} of {writes} failed, and nothing said so"
             );
         }

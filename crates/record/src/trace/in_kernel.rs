@@ -243,15 +243,19 @@ impl InKernel {
         in_kernel.keep_accesses();
         in_kernel.walk().map_err(|error| refused(&error))?;
         in_kernel.sums.begin(&in_kernel.maps).map_err(|error| refused(&error))?;
-        if names_processes && in_kernel.sees_returns() {
-            let base = objects::returns(&in_kernel.maps).map_err(|error| refused(&error))?;
-            in_kernel.returns = Some((base, ReturnSums::default()));
-        }
-        if in_kernel.sights.get(&Family::Hits).is_some_and(SourceState::is_open) {
-            let base = objects::hits(&in_kernel.maps).map_err(|error| refused(&error))?;
-            in_kernel.hits = Some((base, HitSums::default()));
-        }
+        in_kernel.begin_distances(names_processes).map_err(|error| refused(&error))?;
         Ok(in_kernel)
+    }
+
+    /// Distances of pages are counted from here on, where the kernel shows them.
+    fn begin_distances(&mut self, names_processes: bool) -> sys::Result<()> {
+        if names_processes && self.sees_returns() {
+            self.returns = Some((objects::returns(&self.maps)?, ReturnSums::default()));
+        }
+        if self.sights.get(&Family::Hits).is_some_and(SourceState::is_open) {
+            self.hits = Some((objects::hits(&self.maps)?, HitSums::default()));
+        }
+        Ok(())
     }
 
     /// Asks for everything that happened until now; `caller_ns` is the clock of the rows. With
