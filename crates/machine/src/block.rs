@@ -112,7 +112,7 @@ pub fn name_of(root: &Root, name: &str) -> Option<String> {
 }
 
 /// The real place below /sys/devices of the device with this number.
-fn directory_of_number(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
+pub(crate) fn directory_of_number(root: &Root, major: u32, minor: u32) -> Option<PathBuf> {
     root.resolve(format!("/sys/dev/block/{major}:{minor}"))
 }
 
@@ -244,6 +244,11 @@ fn followed_by_digit(text: &str, start: &str) -> bool {
     // Xen counts its disks by letters.
     rest.and_then(|rest| rest.chars().next())
         .is_some_and(|next| next.is_ascii_digit() || start == "xvd")
+}
+
+/// The kernel's name of the device with this directory.
+pub(crate) fn name_of_directory(directory: &Path) -> Option<String> {
+    file_name(directory)
 }
 
 fn file_name(directory: &Path) -> Option<String> {

@@ -6,6 +6,7 @@
 //! tell is `None`, never 0. Nothing here writes, measures or judges.
 
 pub mod block;
+pub mod block_use;
 pub mod caches;
 pub mod cgroup;
 pub mod cpu;

@@ -7,6 +7,7 @@
 //! interpreted, kept or written.
 
 pub mod background;
+pub mod boost;
 pub mod cached;
 pub mod copy;
 mod error;

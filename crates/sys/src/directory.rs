@@ -25,7 +25,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 use walk::{End, Last, Make, walk};
 
@@ -246,6 +246,36 @@ impl Directory {
                 opened => return opened,
             }
         }
+    }
+
+    /// Opens a block device for this program alone, for reading and writing past the page cache:
+    /// until it is closed, nothing else can mount it, use it as swap or claim it, nor its
+    /// partitions or the disk that it is a partition of.
+    ///
+    /// # Errors
+    /// `Invalid` for anything that is not a block device, which is not opened; `Other` with `EBUSY`
+    /// if something has it, in whatever namespace.
+    pub fn claim_block_device(&self, name: &OsStr) -> Result<File> {
+        const OPERATION: &str = "claim";
+        let number = |file: &File| {
+            let about = file.metadata().map_err(|source| Error::new(OPERATION, source))?;
+            let is_one = about.file_type().is_block_device();
+            is_one
+                .then(|| about.rdev())
+                .ok_or_else(|| Error::invalid(OPERATION, "it is not a block device"))
+        };
+        let at = |error: Error| error.at(self.path.join(name));
+        // Before: merely opening a tape, a terminal or a pipe has effects.
+        let found = number(&self.open_beneath(OPERATION, name, OFlags::PATH, 0)?).map_err(at)?;
+        // Of a block device EXCL means: fail if it is claimed.
+        let flags = OFlags::RDWR | OFlags::EXCL | OFlags::DIRECT | OFlags::NONBLOCK;
+        let file = self.open_beneath(OPERATION, name, flags, 0)?;
+        // After: the name may have been exchanged in between.
+        if number(&file).map_err(at)? != found {
+            return Err(at(Error::invalid(OPERATION, "it was exchanged meanwhile")));
+        }
+        crate::file::clear_nonblocking(&file).map_err(at)?;
+        Ok(file)
     }
 
     /// What `name` is; a link is described itself.
