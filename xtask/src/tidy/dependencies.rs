@@ -37,7 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("viewer", &["model"]),
     (TESTKIT, &["model", "serve", "sys"]),
     ("transfer", &["model", "sys"]),
-    ("xtask", &["model", TESTKIT]),
+    ("xtask", &["model", "serve", TESTKIT]),
 ];
 
 /// Every member may use this one in its tests, none of the product otherwise.

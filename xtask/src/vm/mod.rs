@@ -3,7 +3,7 @@
 //! For tests that need what this machine lacks or must not be disturbed with: slow disks, a stick
 //! that is pulled out, swap, another kernel. `options` reads what was typed, `image` and `kernel`
 //! make the guest's system once, `programs` builds what is to be run, `payload` packs it, `guest`
-//! runs QEMU, `server` is its disks, over `nbd`, some with a `write_cache`. Nothing of a guest
+//! runs QEMU, `server` is its disks, over NBD, some with a `write_cache`. Nothing of a guest
 //! stays behind, however this process ends.
 
 use std::path::Path;
@@ -18,7 +18,6 @@ mod guest;
 mod image;
 mod kernel;
 mod monitor;
-mod nbd;
 mod options;
 mod payload;
 mod programs;

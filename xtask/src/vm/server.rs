@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 
 use model::random::mix;
 use serde_json::{Value, json};
+use serve::nbd::protocol::{negotiate, read_request, reply};
+use serve::nbd::{Export, ExportFeatures, NbdCommand, NbdRequest};
 use testkit::TrueSize;
 use testkit::disk_model::{self, DiskModel, RequestKind};
 use testkit::write_cache::{SECTOR, Stored, WriteCache};
 
-use super::nbd::{self, Command, NbdRequest};
 use super::streams::Event;
 use crate::error::Error;
 
@@ -92,6 +93,12 @@ impl Disk {
     pub(super) fn new(name: &str, file: File, len_bytes: u64, model: Option<DiskModel>) -> Self {
         let state = State { model, counts: Counts::default(), cache: None, log: None, ended: 0 };
         Self { name: name.to_owned(), len_bytes, file, true_size: None, state: Mutex::new(state) }
+    }
+
+    /// As a plain disk, whose requests are reads, writes and flushes alone.
+    fn export(&self) -> Export<'_> {
+        let features = ExportFeatures::default();
+        Export { name: &self.name, bytes: self.len_bytes, features }
     }
 
     /// The same disk, of which there is only so much.
@@ -170,16 +177,16 @@ impl Disk {
             return Err(EIO);
         }
         let outcome = match request.command {
-            Command::Read if is_inside => {
+            NbdCommand::Read if is_inside => {
                 let len = request.len as usize;
                 self.read(state.cache.as_ref(), request.offset, len)
             }
-            Command::Write if is_inside => {
+            NbdCommand::Write if is_inside => {
                 self.write(state.cache.as_mut(), request).map(|()| Vec::new())
             }
             // Without a cache every byte is in the file already, which ends with this machine's
             // power.
-            Command::Flush => {
+            NbdCommand::Flush => {
                 let stored = state.cache.as_mut().map(WriteCache::flush);
                 self.store(&stored.unwrap_or_default()).map(|()| Vec::new())
             }
@@ -262,17 +269,17 @@ impl Disk {
         let mut state = self.state();
         let State { model, counts, log, .. } = &mut *state;
         let kind = match request.command {
-            Command::Read => {
+            NbdCommand::Read => {
                 counts.reads += 1;
                 counts.read_bytes += len;
                 RequestKind::Read
             }
-            Command::Write => {
+            NbdCommand::Write => {
                 counts.writes += 1;
                 counts.write_bytes += len;
                 RequestKind::Write
             }
-            Command::Flush | Command::Unknown => {
+            _ => {
                 counts.flushes += 1;
                 RequestKind::Flush
             }
@@ -326,10 +333,11 @@ pub(super) fn listen(
 
 /// Serves one connection to its end; the client chooses the disk.
 fn serve(mut stream: UnixStream, disks: &[Arc<Disk>]) -> io::Result<()> {
-    let exports: Vec<_> = disks.iter().map(|disk| (disk.name.as_str(), disk.len_bytes)).collect();
-    let Some(chosen) = nbd::negotiate(&mut stream, &exports)? else {
+    let exports: Vec<_> = disks.iter().map(|disk| disk.export()).collect();
+    let Some(agreed) = negotiate(&mut stream, &exports)? else {
         return Ok(());
     };
+    let chosen = agreed.export;
     let boot = disks[chosen].state().ended;
     let incoming = stream.try_clone()?;
     let (sender, receiver) = mpsc::sync_channel(AHEAD);
@@ -346,7 +354,7 @@ fn serve(mut stream: UnixStream, disks: &[Arc<Disk>]) -> io::Result<()> {
 
 /// Hands over each request with the time at which it came.
 fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, NbdRequest)>) -> io::Result<()> {
-    while let Some(request) = nbd::read_request(&mut stream)? {
+    while let Some(request) = read_request(&mut stream)? {
         if sender.send((Instant::now(), request)).is_err() {
             break;
         }
@@ -372,7 +380,7 @@ fn answer(
             wait_until(answer_at);
         }
         let data = outcome.as_deref().map_err(|error| *error);
-        nbd::reply(stream, request.cookie, data)?;
+        reply(stream, request.cookie, data)?;
     }
     Ok(())
 }
