@@ -66,7 +66,6 @@ const PARALLEL: &[&str] = &[
     "crates/terrace/tests/proof.rs",
     "crates/terrace/tests/ramdisk_adopt.rs",
     "crates/terrace/tests/ramdisk_atomic.rs",
-    "crates/terrace/tests/ramdisk_keep.rs",
     "crates/terrace/tests/ramdisk_mount.rs",
     "crates/terrace/tests/ramdisk_store.rs",
     "crates/terrace/tests/recordings.rs",

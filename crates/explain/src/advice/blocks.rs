@@ -309,7 +309,8 @@ fn cache_use(view: &View, page_bytes: u64) -> CacheUse {
     const HITS: &str = "trace.hits.file.";
     CacheUse {
         is_followed: view.starting_with(HITS).next().is_some(),
-        room_bytes: room_of_group(view).or_else(|| room_of_machine(view, page_bytes)),
+        // What is tightest decides: a limit, one above it, or the machine.
+        room_bytes: rooms_of_groups(view).chain(room_of_machine(view, page_bytes)).min(),
         distances: ["again_", "first_"].map(|order| distances(view, &format!("{HITS}{order}"))),
     }
 }
@@ -337,9 +338,9 @@ fn room_of_machine(view: &View, page_bytes: u64) -> Option<u64> {
     Some(active?.saturating_add(inactive?).saturating_add(free_bytes))
 }
 
-/// The same of the subject's first group that has a limit, up to that.
-fn room_of_group(view: &View) -> Option<u64> {
-    (0..GROUPS_MAX).find_map(|number| {
+/// The same of each of the subject's groups that has a limit, up to that.
+fn rooms_of_groups<'v>(view: &'v View) -> impl Iterator<Item = u64> + 'v {
+    (0..GROUPS_MAX).filter_map(|number| {
         let of_group = |name: &str| level(view, &format!("group{number}.memory.{name}"));
         let free = of_group("limit_bytes")?.saturating_sub(of_group("usage_bytes")?);
         let [active, inactive] = ["stat.active_file", "stat.inactive_file"].map(of_group);
@@ -474,6 +475,39 @@ mod tests {
         assert_eq!(bound_of("lt_128kib"), Some(128 << 10));
         assert_eq!((bound_of("too_far"), bound_of("lt_xkib")), (Some(u64::MAX), None));
         assert_eq!(bound_of("lt_18446744073709551615kib"), None);
+    }
+
+    #[test]
+    fn the_tightest_limit_bounds_the_page_cache() {
+        use model::recording::{Schema, Series, SeriesKind, Steps, Tick};
+        const GIB: i64 = 1 << 30;
+        let room = |limits: [i64; 2]| {
+            let gauge = |name: &str, value: i64| {
+                let (name, kind) = (name.to_owned(), SeriesKind::Gauge);
+                let schema = Schema { name, kind, ..Schema::default() };
+                let mut series = Series { schema, steps: Steps::new() };
+                series.push(0, Some(value));
+                series.push(1, Some(value));
+                series
+            };
+            let mut series =
+                vec![gauge("meminfo.Active_file", 2 * GIB), gauge("meminfo.Inactive_file", GIB)];
+            for (number, limit) in limits.into_iter().enumerate().filter(|(_, limit)| *limit > 0) {
+                let of_group = |name: &str| format!("group{number}.memory.{name}");
+                series.push(gauge(&of_group("limit_bytes"), limit));
+                series.push(gauge(&of_group("usage_bytes"), GIB));
+                series.push(gauge(&of_group("stat.active_file"), GIB / 2));
+                series.push(gauge(&of_group("stat.inactive_file"), GIB / 2));
+            }
+            let ticks = [0, 1].map(|at| Tick { due_ns: at, at_ns: at }).to_vec();
+            let recording = Recording { ticks, series, ..Recording::default() };
+            let view = View::new(&recording, Window::default());
+            cache_use(&view, 4096).room_bytes.map(|bytes| bytes as i64)
+        };
+        assert_eq!(room([0, 0]), Some(3 * GIB), "the machine's");
+        assert_eq!(room([2 * GIB, 0]), Some(2 * GIB));
+        assert_eq!(room([10 * GIB, 2 * GIB]), Some(2 * GIB), "one above has less");
+        assert_eq!(room([64 * GIB, 0]), Some(3 * GIB), "no more than the machine's");
     }
 
     #[test]

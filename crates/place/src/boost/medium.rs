@@ -185,7 +185,8 @@ impl MediumPlace {
         let made = begun.map_err(at)?;
         let written = made.file().write_all(&own.header);
         written.map_err(|error| at(sys::Error::new("write", error)))?;
-        made.put().map_err(at)?;
+        // Only an empty file that was seen may be replaced.
+        if self.file.is_some() { made.put() } else { made.put_new() }.map_err(at)?;
         directory.open_own(name).map_err(at)
     }
 

@@ -1,8 +1,8 @@
 //! What an attach will do, and what a kill, a pull and a power cut will do on this kernel: printed
 //! before anything is changed.
 //!
-//! All three parts are looked at here together: volume, medium and host lie on disks of their own
-//! each, or the attach is refused.
+//! All three parts are looked at here together: the medium is on another disk than the volume and
+//! the journal, or the attach is refused. These two may share one.
 
 use super::content::ChangeProof;
 use super::host::HostPart;

@@ -130,12 +130,27 @@ impl<'d> TempFile<'d> {
     /// # Errors
     /// `NoSpace`, `Device`, and as for renaming: the target is then as it was. An error of syncing
     /// the directory names the directory: the new file is then in place.
-    pub fn put(mut self) -> Result<()> {
+    pub fn put(self) -> Result<()> {
+        self.put_by(Directory::rename)
+    }
+
+    /// The same where there must be no target yet.
+    ///
+    /// # Errors
+    /// As [`Self::put`], and those of [`Directory::move_to`].
+    pub fn put_new(self) -> Result<()> {
+        self.put_by(|directory, name, target| directory.move_to(name, directory, target))
+    }
+
+    fn put_by(
+        mut self,
+        rename: impl FnOnce(&Directory, &OsStr, &OsStr) -> Result<()>,
+    ) -> Result<()> {
         if self.durability == Durability::Synced {
             self.sync_file()?;
         }
         if let Some(name) = &self.name {
-            self.directory.rename(name, &self.target)?;
+            rename(self.directory, name, &self.target)?;
         }
         self.name = None;
         if self.durability == Durability::Synced && !self.directory.sync()? {

@@ -144,7 +144,7 @@ impl LargeReader<'_> {
         if !may_be || file::set_direct(&opened, true).is_err() {
             return Ok(None);
         }
-        let index = self.queue.add_file(&opened)?;
+        let Ok(index) = self.queue.add_file(&opened) else { return Ok(None) };
         self.open = Some((number, index));
         Ok(Some(index))
     }
@@ -242,7 +242,8 @@ mod tests {
             let expected: Vec<StoredPiece> = pieces.iter().copied().chain([missing]).collect();
             let order: Vec<StoredPiece> = met.iter().map(|(piece, _)| *piece).collect();
             assert_eq!(order, expected);
-            assert_eq!(met[0].1, is_direct);
+            // A tmpfs of a kernel before 6.6 refuses it.
+            assert!(met[0].1 == is_direct || system.name == Some("tmpfs"));
             assert!(!met.last().unwrap().1);
             // Interrupted amid parts that are under way.
             let mut taken = 0;

@@ -108,7 +108,8 @@ impl<'m> EntrySaver<'m> {
             Ok(file) => file,
             Err(error) => return failed(path, error),
         };
-        for attempt in 0..ATTEMPTS {
+        // One more than that: the first one may end by a pause alone.
+        for attempt in 0..=ATTEMPTS {
             let start = pack.bytes();
             let before = match FileStat::of(&file) {
                 Ok(stat) => stat,
@@ -116,8 +117,11 @@ impl<'m> EntrySaver<'m> {
             };
             // Only the first one gives way to others: what changes again and again must be read at
             // once.
+            // Writes through a mapping change no time after the first, so that of such a file a
+            // pause would not be seen.
+            let may_pause = attempt == 0 && !self.mapped.inodes.contains(&before.inode);
             let mut goes_on = |bytes| {
-                let was_asked = attempt == 0 && progress.read(bytes);
+                let was_asked = may_pause && progress.read(bytes);
                 !was_asked || !progress.is_stopped() && is_unchanged(&file, &before)
             };
             let buffer = &mut self.buffer;
