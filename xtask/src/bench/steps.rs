@@ -1,4 +1,4 @@
-//! What the steps of a part gave that takes hours: kept after each, so that a part which was
+//! What the steps of a part gave that takes long: kept after each, so that a part which was
 //! interrupted goes on. A step counts only for the programs that gave it: `terrace` and this one,
 //! which judges it.
 
@@ -88,6 +88,11 @@ impl Steps {
         let steps = of_key.filter_map(|line| Step::of(&line));
         let done = steps.filter(|step| step.values.len() == figures).collect();
         Ok(Self { path, key, done, figures, reused: 0 })
+    }
+
+    /// How many figures a step has.
+    pub(super) const fn figures(&self) -> usize {
+        self.figures
     }
 
     /// The step of this number: that of an earlier run, or what `run` gives, which is kept.

@@ -4,6 +4,7 @@
 //! alike, and none is always the one that runs after the same predecessor.
 
 use super::ratio::{self, Ratio};
+use super::steps::Steps;
 use crate::error::Error;
 
 /// One program of a comparison: runs it once and gives the figures that it measured.
@@ -27,10 +28,7 @@ pub fn rotate(
     let mut all: Vec<Vec<Vec<f64>>> = vec![Vec::new(); programs.len()];
     for round in 0..rounds {
         eprintln!("{what}: {} of {rounds}", round + 1);
-        for place in 0..programs.len() {
-            let index = (place + round) % programs.len();
-            let figures = programs[index]()?;
-            let series = &mut all[index];
+        for (series, figures) in all.iter_mut().zip(one_round(round, programs)?) {
             series.resize(series.len().max(figures.len()), Vec::new());
             for (values, figure) in series.iter_mut().zip(figures) {
                 values.push(figure);
@@ -45,6 +43,39 @@ pub fn rotate(
         what: "a round of measurements",
         why: format!("{what}: a figure is missing in some rounds"),
     })
+}
+
+/// As [`rotate`], with as many figures of each program as `steps` has for all of them. Each round is
+/// kept there: what was interrupted goes on with the next one.
+///
+/// # Errors
+/// As [`rotate`], and those of [`Steps::get`].
+pub(super) fn rotate_kept(
+    what: &str,
+    rounds: usize,
+    programs: &mut [Turn<'_>],
+    steps: &mut Steps,
+) -> Result<Vec<Vec<Vec<f64>>>, Error> {
+    let figures = steps.figures() / programs.len().max(1);
+    let mut all = vec![vec![Vec::new(); figures]; programs.len()];
+    for round in 0..rounds {
+        eprintln!("{what}: {} of {rounds}", round + 1);
+        let step = steps.get(round, || Ok((one_round(round, programs)?.concat(), Vec::new())))?;
+        for (values, figure) in all.iter_mut().flatten().zip(&step.values) {
+            values.push(*figure);
+        }
+    }
+    Ok(all)
+}
+
+/// One turn of each program; the figures, as `[program][figure]`.
+fn one_round(round: usize, programs: &mut [Turn<'_>]) -> Result<Vec<Vec<f64>>, Error> {
+    let mut all = vec![Vec::new(); programs.len()];
+    for place in 0..programs.len() {
+        let index = (place + round) % programs.len();
+        all[index] = programs[index]()?;
+    }
+    Ok(all)
 }
 
 /// One figure for every `turns` values, where an alternation is several short turns of each
@@ -75,6 +106,34 @@ mod tests {
         assert_eq!(order.into_inner(), "abcbcacab");
         assert_eq!(all[0], [vec![1.0, 6.0, 8.0], vec![0.5; 3]]);
         assert_eq!(all[2][0], [3.0, 5.0, 7.0]);
+    }
+
+    #[test]
+    fn an_interrupted_comparison_goes_on_with_the_next_round() {
+        let directory = testkit::TempDir::new();
+        let program = directory.join("program");
+        std::fs::write(&program, "one").unwrap();
+        let open = || Steps::open(directory.path(), "part", &program, "test", 4).unwrap();
+        let count = std::cell::Cell::new(0.0);
+        let turns_until = |last: f64| -> Vec<Turn<'_>> {
+            let count = &count;
+            let turn = |factor: f64| -> Turn<'_> {
+                Box::new(move || {
+                    count.set(count.get() + 1.0);
+                    let is_past = count.get() > last;
+                    let cut = || Err(Error::Failed("cut".to_owned()));
+                    if is_past { cut() } else { Ok(vec![count.get(), factor * count.get()]) }
+                })
+            };
+            vec![turn(10.0), turn(100.0)]
+        };
+        let cut = rotate_kept("test", 3, &mut turns_until(3.0), &mut open()).unwrap_err();
+        assert_eq!(cut.to_string(), "cut");
+        let mut steps = open();
+        let all = rotate_kept("test", 3, &mut turns_until(9.0), &mut steps).unwrap();
+        // The fourth turn ended the first try, amid its second round.
+        assert_eq!(all[0], [vec![1.0, 6.0, 7.0], vec![10.0, 60.0, 70.0]]);
+        assert_eq!(all[1], [vec![2.0, 5.0, 8.0], vec![200.0, 500.0, 800.0]]);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 
 use std::process::{Child, Command, Stdio};
 
-use super::{number, shell};
+use super::{number, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::peer::{Peer, Version};
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 /// Longer than the reads, at the speed of this disk.
@@ -80,8 +80,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         }));
     }
     let what = "4 KiB reads on the same disk, p99";
-    let all = turns::rotate(what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let all = take_turns(session, "background", (what, 1), programs)?;
     shell(&format!("rm -rf '{target}' '{directory}'/.terrace-copy.*"))?;
     let alone = || Series::new("alone", &all[0][0]);
     let names = ["terrace copy --background", "ionice -c3 cp"];

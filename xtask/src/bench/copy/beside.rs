@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::image::MountedImage;
-use super::{copiers, durable_seconds, large, shell};
+use super::{copiers, durable_seconds, large, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 /// The other disk, in memory: nothing but the kernel is shared with the copy.
@@ -58,8 +58,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         }));
     }
     let what = "4 KiB synced on another disk during a copy of 2.6 GB: p99";
-    let all = turns::rotate(what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let all = take_turns(session, "beside", (what, 1), programs)?;
     let Some((alone, with)) = all.split_first() else { return Ok(()) };
     for (copier, p99) in copiers.iter().zip(with) {
         let target = (copier.name == "terrace").then_some(Target::AtMost(1.5));

@@ -7,11 +7,11 @@ use std::path::Path;
 use testkit::{Cgroup, Random};
 
 use super::disk::{DiskWatch, WINDOW, idle_windows};
-use super::{Copier, bare_loop, copiers, durable_seconds, number, run, shell};
+use super::{Copier, bare_loop, copiers, durable_seconds, number, run, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::peer::Peer;
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 const FILES: u64 = 69;
@@ -84,8 +84,8 @@ fn measure(session: &mut Session, copiers: Vec<Copier>, is_cold: bool) -> Result
         programs.push(Box::new(move || files.turn(copier)));
     }
     let what = format!("69 files, 2.6 GB, source {}", if is_cold { "cold" } else { "cached" });
-    let all = turns::rotate(&what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let part = if is_cold { "large" } else { "cached" };
+    let all = take_turns(session, part, (&what, FIGURES.len()), programs)?;
     let Some((ours, theirs)) = all.split_first() else { return Ok(()) };
     for (copier, other) in copiers.iter().skip(1).zip(theirs) {
         add_rows(session, &what, (ours, other), &copier.name, is_cold)?;

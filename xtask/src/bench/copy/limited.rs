@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::disk::{DiskSample, DiskWatch, written_by};
 use super::image::MountedImage;
-use super::{Copier, copiers, run, shell};
+use super::{Copier, copiers, run, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 const FILES: u64 = 24;
@@ -53,8 +53,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         }));
     }
     let what = "1.2 GB to a disk of 100 MiB/s";
-    let all = turns::rotate(what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let all = take_turns(session, "limited", (what, FIGURES.len()), programs)?;
     for (copier, figures) in copiers.iter().zip(&all) {
         let (name, is_ours) = (copier.name.as_str(), copier.name == "terrace");
         let targets =

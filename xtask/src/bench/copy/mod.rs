@@ -9,7 +9,7 @@
 //! - `beside`, `background`: syncs on another disk, reads on the same; `cuts`: after power cuts.
 //! - `hdd-*`, `usb-*`, `lab-2008`: modelled disks of a guest, against cp and rsync, as in 2008.
 //!
-//! The programs take turns. "Durable" is the command and `sync -f` after it, for Terrace too.
+//! Rounds on the host are kept: a part goes on where it was interrupted. "Durable": with `sync -f`.
 
 mod background;
 mod beside;
@@ -27,6 +27,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::peer::{Peer, Version};
+use super::steps::Steps;
+use super::turns::{self, Turn};
 use super::{Measure, Session};
 use crate::error::Error;
 use crate::process::{self, Limits};
@@ -86,6 +88,29 @@ impl Copier {
         let shown = session.directory.anonymous(&words);
         session.record.command(self.peer.command_line(&shown));
     }
+}
+
+/// Gives each of the programs of a part a turn per round; `figures` are how many a turn gives. What
+/// was interrupted goes on with the next round.
+fn take_turns(
+    session: &mut Session,
+    part: &str,
+    (what, figures): (&str, usize),
+    mut programs: Vec<Turn<'_>>,
+) -> Result<Vec<Vec<Vec<f64>>>, Error> {
+    let versions: Vec<String> = session.record.programs.iter().map(version_of).collect();
+    let parameters = format!("{what}: {}", versions.join(", "));
+    let (program, rounds) = (&session.terrace.program, session.request.alternations);
+    let name = format!("copy-{part}");
+    let figures = figures * programs.len();
+    let mut steps = Steps::open(&session.target, &name, program, &parameters, figures)?;
+    let all = turns::rotate_kept(what, rounds, &mut programs, &mut steps)?;
+    steps.end(&mut session.record, "rounds", rounds);
+    Ok(all)
+}
+
+fn version_of(peer: &Peer) -> String {
+    format!("{} {}", peer.name, peer.version.as_deref().unwrap_or("of no version"))
 }
 
 /// Terrace, cp, and those of the others that are here.

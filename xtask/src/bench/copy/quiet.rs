@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::disk::{DiskSample, DiskWatch, quiet_at};
 use super::image::MountedImage;
 use super::limited::{BYTES_PER_S, IMAGE_BYTES, INODES, make_source};
-use super::{Copier, copiers, run, shell};
+use super::{Copier, copiers, run, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 /// So long a copy runs before Ctrl-C: a sixth of it is done.
@@ -46,8 +46,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         }));
     }
     let what = "1.2 GB to a disk of 100 MiB/s";
-    let all = turns::rotate(what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let all = take_turns(session, "quiet", (what, FIGURES.len()), programs)?;
     for (copier, figures) in copiers.iter().zip(&all) {
         let is_ours = copier.name == "terrace";
         let targets = [0.2, 1.0].map(|most| is_ours.then_some(Target::AtMost(most)));

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 
 use super::image::MountedImage;
-use super::{copiers, durable_seconds, shell};
+use super::{copiers, durable_seconds, shell, take_turns};
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
-use crate::bench::turns::{self, Turn};
+use crate::bench::turns::Turn;
 use crate::error::Error;
 
 const DIRECTORIES: usize = 1000;
@@ -64,8 +64,8 @@ fn measure(session: &mut Session, is_cold: bool) -> Result<(), Error> {
             Ok(vec![durable_seconds(command, &image.point)?])
         }));
     }
-    let all = turns::rotate(what, session.request.alternations, &mut programs)?;
-    drop(programs);
+    let part = if is_cold { "small-cold" } else { "small-cached" };
+    let all = take_turns(session, part, (what, 1), programs)?;
     let Some((ours, theirs)) = all.split_first() else { return Ok(()) };
     for (copier, other) in copiers.iter().skip(1).zip(theirs) {
         let name = copier.name.as_str();
