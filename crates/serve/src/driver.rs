@@ -17,7 +17,7 @@ mod shared;
 pub use device::{DriverDevice, RevocableDevice};
 
 use crate::volume::{INVALID, Volume, VolumeResult};
-use model::engine::{Buffers, Device, Engine, ErrorNumber, Event, Input, Request};
+use model::engine::{Buffers, Device, Engine, ErrorNumber, Event, Input, REQUESTS_MAX, Request};
 use pool::Pool;
 use shared::{Detachment, DriverState, RequestData, SharedDriver};
 use std::sync::atomic::Ordering;
@@ -25,9 +25,6 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::buffer_pool::BufferPool;
-
-/// Requests that may be open at once, at most: what a client has in flight is below that.
-pub const REQUESTS_MAX: u32 = 256;
 
 /// How often the engine learns the time; it must at least once a second.
 const TICK: Duration = Duration::from_millis(250);
@@ -105,7 +102,7 @@ impl Driver {
         open: impl FnOnce(&mut dyn Buffers) -> Result<E, String>,
         report: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        let requests = options.requests.clamp(1, REQUESTS_MAX);
+        let requests = options.requests.clamp(1, REQUESTS_MAX as u32);
         let options = DriverOptions { requests, ..options };
         let all = [&[(options.request_bytes, requests)], sizes].concat();
         let mut buffers = BufferPool::new(&all, options.is_locked).map_err(|it| it.to_string())?;
