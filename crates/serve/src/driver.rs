@@ -38,7 +38,8 @@ pub struct DriverOptions {
     pub block_bytes: u32,
     /// Requests that are open at once, up to [`REQUESTS_MAX`].
     pub requests: u32,
-    /// The bytes of one request; a longer one is cut into several.
+    /// The bytes of one request; a longer one is cut into several. A part of a block at the end is
+    /// left out, and there must be room for one.
     pub request_bytes: u32,
     /// Threads for the operations on each device, in the order of [`Device::ALL`].
     pub threads: [usize; 3],
@@ -94,7 +95,8 @@ impl Driver {
     /// count), and starts it. `report` gets what a person may want to know, from any thread.
     ///
     /// # Errors
-    /// What `open` says, and where memory or threads are not to be had.
+    /// What `open` says, where memory or threads are not to be had, and for requests without room
+    /// for a block.
     pub fn start<E: Engine + Send + 'static>(
         options: DriverOptions,
         devices: DriverDevices,
@@ -103,7 +105,13 @@ impl Driver {
         report: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let requests = options.requests.clamp(1, REQUESTS_MAX as u32);
-        let options = DriverOptions { requests, ..options };
+        // Pieces of a request are of whole blocks too.
+        let blocks = options.request_bytes.checked_div(options.block_bytes).unwrap_or(0);
+        if blocks == 0 {
+            return Err("a request has no room for a block".to_owned());
+        }
+        let request_bytes = blocks * options.block_bytes;
+        let options = DriverOptions { requests, request_bytes, ..options };
         let all = [&[(options.request_bytes, requests)], sizes].concat();
         let mut buffers = BufferPool::new(&all, options.is_locked).map_err(|it| it.to_string())?;
         // Before the engine takes any, so that a request never lacks one.

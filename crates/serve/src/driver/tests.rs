@@ -18,13 +18,15 @@ struct Medium {
     memory: Arc<MemoryDevice>,
     gate: Arc<(Mutex<bool>, Condvar)>,
     waiting: Arc<AtomicUsize>,
+    /// Of each write.
+    lengths: Arc<Mutex<Vec<usize>>>,
 }
 
 impl Medium {
     fn new(bytes: u64) -> Self {
         let memory = Arc::new(MemoryDevice::new(bytes as usize));
         let gate = Arc::new((Mutex::new(true), Condvar::new()));
-        Self { memory, gate, waiting: Arc::default() }
+        Self { memory, gate, waiting: Arc::default(), lengths: Arc::default() }
     }
 
     fn set_open(&self, is_open: bool) {
@@ -56,6 +58,7 @@ impl BlockDevice for Medium {
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize, DeviceError> {
         self.pass();
+        self.lengths.lock().unwrap().push(buffer.len());
         self.memory.write_at(buffer, offset)
     }
 
@@ -136,7 +139,16 @@ fn options() -> DriverOptions {
 }
 
 /// Backing, cache and journal, and the driver over them.
-fn driven(engine: PassThrough, cache_bytes: u64) -> (Driver, [Medium; 3]) {
+fn driven(engine: impl Engine + Send + 'static, cache_bytes: u64) -> (Driver, [Medium; 3]) {
+    let (driver, media) = started(engine, cache_bytes, options());
+    (driver.unwrap(), media)
+}
+
+fn started(
+    engine: impl Engine + Send + 'static,
+    cache_bytes: u64,
+    options: DriverOptions,
+) -> (Result<Driver, String>, [Medium; 3]) {
     let media = [BYTES, cache_bytes, 4096].map(Medium::new);
     let [backing, cache, journal] = media.clone();
     let revoked = Arc::clone(&journal.memory);
@@ -150,7 +162,7 @@ fn driven(engine: PassThrough, cache_bytes: u64) -> (Driver, [Medium; 3]) {
         journal: Arc::new(journal),
     };
     let open = |_: &mut dyn Buffers| Ok(engine);
-    (Driver::start(options(), devices, &[], open, |_| {}).unwrap(), media)
+    (Driver::start(options, devices, &[], open, |_| {}), media)
 }
 
 fn pattern(bytes: usize) -> Vec<u8> {
@@ -183,6 +195,23 @@ fn what_is_not_of_whole_blocks_within_the_volume_is_refused() {
     }
     assert_eq!(driver.read(100, &mut [0; 512]), Err(INVALID));
     assert_eq!(driver.write(0, &[0; 100]), Err(INVALID));
+}
+
+#[test]
+fn pieces_of_a_request_are_of_whole_blocks() {
+    let start = |request_bytes, block_bytes| {
+        let engine = PassThrough::new(Device::Backing);
+        started(engine, 4096, DriverOptions { request_bytes, block_bytes, ..options() })
+    };
+    for (request_bytes, block_bytes) in [(0, BLOCK), (BLOCK - 1, BLOCK), (4096, 0)] {
+        assert!(start(request_bytes, block_bytes).0.is_err(), "{request_bytes} {block_bytes}");
+    }
+    let (driver, [backing, ..]) = start(2 * BLOCK + 100, BLOCK);
+    let data = pattern(5 * BLOCK as usize);
+    driver.unwrap().write(512, &data).unwrap();
+    assert!(backing.memory.contents()[512..][..data.len()] == data);
+    let lengths = backing.lengths.lock().unwrap();
+    assert!(lengths.len() == 3 && lengths.iter().all(|it| it.is_multiple_of(BLOCK as usize)));
 }
 
 #[test]
