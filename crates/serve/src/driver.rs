@@ -124,17 +124,19 @@ impl Driver {
             .collect::<Vec<_>>();
         let core = DriverState::new(Box::new(engine), buffers, own, pools);
         let shared = Arc::new(SharedDriver::new(options, core, Box::new(report)));
+        // From here on an error drops it, which ends the threads that run.
+        let mut driver = Self { shared: Arc::clone(&shared), ticker: None };
         for device in Device::ALL {
             shared.start_threads(device).map_err(|error| error.to_string())?;
         }
         // The first input is a tick.
         shared.input(shared.lock(), Input::Tick { now_ns: shared.now_ns() });
-        let ticking = Arc::clone(&shared);
         let ticker = std::thread::Builder::new()
             .name("engine-tick".to_owned())
-            .spawn(move || tick(&ticking))
+            .spawn(move || tick(&shared))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
-        Ok(Self { shared, ticker: Some(ticker) })
+        driver.ticker = Some(ticker);
+        Ok(driver)
     }
 
     /// Puts another device in the place of one. Operations that were given out before go to the old
