@@ -4,7 +4,7 @@
 //!   under one lock, in the thread that brings it an input, and does no I/O itself.
 //! - Each device has threads of its own (`pool`): a medium that hangs holds up nothing else.
 //!   An operation belongs to the device that was there when it was given out: after
-//!   [`Driver::replace`] operations of before never reach what is there now.
+//!   [`Driver::replace_cache`] operations of before never reach what is there now.
 //! - A thread ticks four times a second.
 //!
 //! All buffers are made before the first request, and so many requests are open at most. Whatever
@@ -122,12 +122,12 @@ impl Driver {
             .into_iter()
             .map(Pool::new)
             .collect::<Vec<_>>();
-        let core = DriverState::new(Box::new(engine), buffers, own, pools);
+        let core = DriverState::new(Box::new(engine), buffers, own, pools.clone());
         let shared = Arc::new(SharedDriver::new(options, core, Box::new(report)));
         // From here on an error drops it, which ends the threads that run.
         let mut driver = Self { shared: Arc::clone(&shared), ticker: None };
-        for device in Device::ALL {
-            shared.start_threads(device).map_err(|error| error.to_string())?;
+        for (device, pool) in Device::ALL.into_iter().zip(&pools) {
+            shared.start_threads(device, pool).map_err(|error| error.to_string())?;
         }
         // The first input is a tick.
         shared.input(shared.lock(), Input::Tick { now_ns: shared.now_ns() });
@@ -139,28 +139,24 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Puts another device in the place of one. Operations that were given out before go to the old
-    /// one, also if they have not begun.
+    /// Puts a medium in the place of the cache's, and says to the engine that it is there before
+    /// the engine can give out an operation for it. Operations that were given out before go to the
+    /// old one, also if they have not begun.
     ///
     /// # Errors
-    /// When no thread can be started; the old one stays then.
-    pub fn replace(&self, device: Device, by: Arc<dyn DriverDevice>) -> sys::Result<()> {
-        let former = self.shared.lock().set_pool(device, Pool::new(by));
-        match self.shared.start_threads(device) {
-            Ok(()) => {
-                former.close();
-                Ok(())
-            }
-            Err(error) => {
-                self.shared.lock().set_pool(device, former).close();
-                Err(error)
-            }
+    /// When a thread cannot be started; the old one stays then, and the engine learns nothing.
+    pub fn replace_cache(&self, by: Arc<dyn DriverDevice>) -> sys::Result<()> {
+        let pool = Pool::new(by);
+        if let Err(error) = self.shared.start_threads(Device::Cache, &pool) {
+            pool.close();
+            return Err(error);
         }
-    }
-
-    /// Says to the engine that the medium of the cache is there again, after [`Self::replace`].
-    pub fn cache_returned(&self) {
-        self.shared.input(self.shared.lock(), Input::CacheReturned);
+        // One lock for both: what the engine gave out in between would reach a medium that it has
+        // not compared.
+        let mut core = self.shared.lock();
+        core.set_pool(Device::Cache, pool).close();
+        self.shared.input(core, Input::CacheReturned);
+        Ok(())
     }
 
     /// Hints that a range will be read; returns when the engine has taken note.

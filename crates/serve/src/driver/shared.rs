@@ -180,11 +180,14 @@ impl SharedDriver {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// Starts the threads of the pool that `device` has now.
-    pub(super) fn start_threads(self: &Arc<Self>, device: Device) -> sys::Result<()> {
-        let pool = Arc::clone(&self.lock().pools[device as usize]);
+    /// Starts the threads of a pool that `device` has, or gets.
+    pub(super) fn start_threads(
+        self: &Arc<Self>,
+        device: Device,
+        pool: &Arc<Pool>,
+    ) -> sys::Result<()> {
         for _ in 0..self.options.threads[device as usize].max(1) {
-            let (shared, pool) = (Arc::clone(self), Arc::clone(&pool));
+            let (shared, pool) = (Arc::clone(self), Arc::clone(pool));
             let started = std::thread::Builder::new()
                 .name(format!("engine-{device:?}").to_lowercase())
                 .spawn(move || shared.work(device, &pool));

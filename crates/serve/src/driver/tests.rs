@@ -261,8 +261,7 @@ fn what_was_given_out_before_never_reaches_the_new_device() {
         while driver.shared.lock().changing() < 3 {
             std::thread::yield_now();
         }
-        driver.replace(Device::Cache, Arc::new(new.clone())).unwrap();
-        driver.cache_returned();
+        driver.replace_cache(Arc::new(new.clone())).unwrap();
         // The new one does not wait for the old one.
         driver.write(4096, &[2; 512]).unwrap();
         old.set_open(true);
@@ -271,6 +270,58 @@ fn what_was_given_out_before_never_reaches_the_new_device() {
     let (old, new) = (old.memory.contents(), new.memory.contents());
     assert!(old[..1536].iter().all(|byte| *byte == 1) && old[1536..].iter().all(|it| *it == 0));
     assert!(new[..4096].iter().all(|byte| *byte == 0) && new[4096..4608] == [2; 512]);
+}
+
+/// Writes to the cache: at the place of the request before the medium has returned, [`BYTES`]
+/// behind it afterwards.
+struct Comparing {
+    has_returned: bool,
+}
+
+impl Engine for Comparing {
+    fn handle(&mut self, input: Input, _: &mut dyn Buffers, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Request { id, request: Request::Write { offset, data } } => {
+                let offset = offset + if self.has_returned { BYTES } else { 0 };
+                let operation = Operation::Write { offset, data };
+                let (id, device) = (OperationId(id.0), Device::Cache);
+                outputs.push(Output::Operate { id, device, operation });
+            }
+            Input::Completion { id, result } => {
+                outputs.push(Output::Complete { id: RequestId(id.0), result });
+            }
+            Input::CacheReturned => self.has_returned = true,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn the_engine_knows_of_a_new_medium_before_it_can_write_to_it() {
+    for _ in 0..20 {
+        let engine = Comparing { has_returned: false };
+        let (driver, [_, old, _]) = driven(engine, 2 * BYTES);
+        let new = Medium::new(2 * BYTES);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let driver = &driver;
+                scope.spawn(move || {
+                    for _ in 0..400 {
+                        driver.write(thread * 512, &[1; 512]).unwrap();
+                    }
+                });
+            }
+            while old.lengths.lock().unwrap().is_empty() {
+                std::thread::yield_now();
+            }
+            driver.replace_cache(Arc::new(new.clone())).unwrap();
+        });
+        driver.write(0, &[1; 512]).unwrap();
+        let (old, new) = (old.memory.contents(), new.memory.contents());
+        let (first, second) = (..BYTES as usize, BYTES as usize..);
+        assert!(old[second.clone()].iter().all(|byte| *byte == 0));
+        assert!(new[first].iter().all(|byte| *byte == 0) && new[second][0] == 1);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::PATIENCE;
 use super::killed::{SCENE, Server, load_while_killed};
 use cache::{Cache, Cold, Geometry, Limits, Setup, Start, Witness};
 use model::device::BlockDevice;
-use model::engine::{CacheOff, Device, Event};
+use model::engine::{CacheOff, Event};
 use serve::driver::{Driver, DriverDevices, DriverOptions, RevocableDevice};
 use serve::fuse::{FileOptions, FileServer, Session};
 use serve::holder::HolderClient;
@@ -216,8 +216,7 @@ fn a_medium_that_vanishes_costs_no_request() {
                 wait_until("it is noticed", || reported(off));
                 goes_on();
                 scene.disk.plug();
-                driver.replace(Device::Cache, Arc::new(scene.medium())).unwrap();
-                driver.cache_returned();
+                driver.replace_cache(Arc::new(scene.medium())).unwrap();
                 wait_until("it serves again", || reported(Event::CacheOn));
             }
             goes_on();
