@@ -4,7 +4,7 @@
 //! answered by the channel that it was read from. The channel does not end the connection: the last
 //! process that holds a descriptor of it does, or an unmount.
 
-use super::protocol::{answer_header, resend_message};
+use super::protocol::{answer_header, error_number, resend_message};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -106,8 +106,10 @@ impl Channel {
         }
     }
 
-    /// Answers a request that was read from this channel. `error` is 0 or a positive error number.
+    /// Answers a request that was read from this channel. `error` is 0 or the number of an error,
+    /// then without a body.
     pub fn answer(&self, unique: u64, error: i32, body: &[u8]) {
+        let error = if error == 0 { 0 } else { error_number(error) };
         let header = answer_header(unique, error, body.len());
         // Both in one call, as the kernel demands. It fails if the caller has gone meanwhile: the
         // answer is not missed.

@@ -79,6 +79,8 @@ pub mod errno {
 /// direct I/O under way, writes larger than a page, and 256 pages in one. `FUSE_AUTO_INVAL_DATA`: a
 /// file whose time changed is read anew.
 const FLAGS: u64 = 1 << 15 | 1 << 5 | 1 << 22 | 1 << 12;
+/// From here on error numbers are the kernel's own.
+const ERRORS_END: i32 = 512;
 /// `FUSE_INIT_EXT`: there are flags beyond 32 bits.
 const EXTENDED: u64 = 1 << 30;
 /// `FUSE_HAS_RESEND` (Linux 6.9): what was not answered can be sent again.
@@ -242,6 +244,13 @@ pub fn answer_header(unique: u64, error: i32, body_bytes: usize) -> [u8; HEADER_
     header
 }
 
+/// The error number of a request that failed with `number`: `EIO` for what the kernel takes for no
+/// error of a program. It would refuse such an answer, and the request would stay open.
+#[must_use]
+pub fn error_number(number: i32) -> i32 {
+    if (1..ERRORS_END).contains(&number) { number } else { errno::EIO }
+}
+
 /// The message that asks for all requests that were not answered.
 #[must_use]
 pub fn resend_message() -> [u8; HEADER_OUT] {
@@ -361,6 +370,12 @@ mod tests {
 
     fn allocate(offset: u64, len: u64, mode: u32) -> Vec<u8> {
         [0u64.to_ne_bytes(), offset.to_ne_bytes(), len.to_ne_bytes(), words(mode, 0)].concat()
+    }
+
+    #[test]
+    fn an_error_is_one_that_the_kernel_takes() {
+        let answered = [1, 95, 511, 0, -5, 512, i32::MAX, i32::MIN].map(error_number);
+        assert_eq!(answered, [1, 95, 511, 5, 5, 5, 5, 5]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::channel::{Channel, Received};
 use super::protocol::{
     self, DATA_BYTES_MAX, FileRequest, FileRequestKind, OPEN_DIRECT, REQUEST_ROOM, attributes_body,
-    errno, init_body, open_body, statfs_body, words,
+    errno, error_number, init_body, open_body, statfs_body, words,
 };
 use crate::volume::{Volume, VolumeResult, is_within};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -146,7 +146,7 @@ fn answer(
     let answer = |error, body: &[u8]| channel.answer(unique, error, body);
     let end = |result: VolumeResult, body: &[u8]| match result {
         Ok(()) => channel.answer(unique, 0, body),
-        Err(error) => channel.answer(unique, error.0, &[]),
+        Err(error) => channel.answer(unique, error_number(error.0), &[]),
     };
     let is_inside = |offset, len| is_within(volume.bytes(), offset, len);
     match kind {

@@ -9,6 +9,7 @@ mod load;
 mod nbd;
 
 use model::device::{BlockDevice, DeviceError};
+use model::engine::ErrorNumber;
 use serve::fuse::channel::RootKind;
 use serve::fuse::{Channel, FileOptions, FileServer};
 use serve::volume::{DeviceVolume, Volume, VolumeResult, number_of};
@@ -212,6 +213,9 @@ fn as_many_requests_are_served_at_once_as_there_are_channels() {
     assert_eq!(volume.most.load(Ordering::SeqCst), CHANNELS);
 }
 
+/// Where its second half begins.
+const REFUSED: u64 = 1 << 19;
+
 /// A volume that refuses what lies in its second half, and panics at its start.
 struct Refusing;
 
@@ -223,11 +227,17 @@ impl Volume for Refusing {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> VolumeResult {
         assert!(offset > 0, "a fault of the volume");
         buffer.fill(2);
-        if offset < 1 << 19 { Ok(()) } else { Err(model::engine::ErrorNumber(61)) }
+        match offset {
+            0..REFUSED => Ok(()),
+            REFUSED => Err(ErrorNumber(61)),
+            // The kernel would not take these.
+            0xc_0000 => Err(ErrorNumber(0)),
+            _ => Err(ErrorNumber(512)),
+        }
     }
 
     fn write(&self, _offset: u64, _data: &[u8]) -> VolumeResult {
-        Err(model::engine::ErrorNumber(28))
+        Err(ErrorNumber(28))
     }
 
     fn flush(&self) -> VolumeResult {
@@ -243,7 +253,10 @@ fn errors_arrive_unchanged_and_a_panic_is_one_of_them() {
     let mut buffer = [0; 512];
     let number = |error: DeviceError| error.source.raw_os_error();
     assert_eq!(file.read_at(&mut buffer, 0).map_err(number), Err(Some(5)));
-    assert_eq!(file.read_at(&mut buffer, 1 << 19).map_err(number), Err(Some(61)));
+    assert_eq!(file.read_at(&mut buffer, REFUSED).map_err(number), Err(Some(61)));
+    for offset in [0xc_0000, 0xd_0000] {
+        assert_eq!(file.read_at(&mut buffer, offset).map_err(number), Err(Some(5)), "{offset}");
+    }
     assert_eq!(file.write_at(&buffer, 512).map_err(number), Err(Some(28)));
     assert_eq!(file.read_at(&mut buffer, 512).unwrap(), 512);
     assert_eq!(buffer, [2; 512]);
