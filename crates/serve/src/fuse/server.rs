@@ -14,6 +14,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+/// What the memory of a thread is filled with. Not 0: memory of zeros has no pages before they are
+/// touched. If the process is killed while the kernel copies a request into a page that is not
+/// there, the kernel gives up, and the request ends with `EIO` instead of waiting for a successor.
+const FILL: u8 = 1;
+
 /// How the file behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileOptions {
@@ -99,7 +104,7 @@ impl FileThread {
     /// All memory is made here.
     #[must_use]
     pub fn new(channel: Channel, volume: Arc<dyn Volume>, options: FileOptions) -> Self {
-        let (request, data) = (vec![0; REQUEST_ROOM], vec![0; DATA_BYTES_MAX]);
+        let (request, data) = (vec![FILL; REQUEST_ROOM], vec![FILL; DATA_BYTES_MAX]);
         Self { channel, volume, options, request, data }
     }
 
@@ -182,6 +187,36 @@ fn answer(
         FileRequestKind::Unanswered => {}
         FileRequestKind::Zero { .. } | FileRequestKind::StatFs | FileRequestKind::Unknown => {
             answer(errno::ENOSYS, &[]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::volume::DeviceVolume;
+    use std::fs::File;
+    use testkit::MemoryDevice;
+
+    #[test]
+    fn the_memory_of_a_thread_is_there_before_the_first_request() {
+        let channel = Channel::of(File::open("/dev/null").unwrap());
+        let volume = Arc::new(DeviceVolume::new(MemoryDevice::new(512)).unwrap());
+        let thread = FileThread::new(channel, volume, FileOptions::default());
+        let pagemap = File::open("/proc/self/pagemap").unwrap();
+        let page_bytes = sys::process::page_bytes() as u64;
+        for memory in [&thread.request, &thread.data] {
+            let ends = memory.as_ptr_range();
+            // Its whole pages.
+            let start = (ends.start as u64).next_multiple_of(page_bytes);
+            let end = ends.end as u64 / page_bytes * page_bytes;
+            match sys::pagemap::used(&pagemap, start..end) {
+                Ok((parts, _)) => {
+                    let used: u64 = parts.iter().map(|part| part.end - part.start).sum();
+                    assert_eq!(used, end - start);
+                }
+                Err(error) => testkit::skip(format!("PAGEMAP_SCAN (Linux 6.7): {error}")),
+            }
         }
     }
 }
