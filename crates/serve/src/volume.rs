@@ -5,6 +5,7 @@
 
 use model::device::{BlockDevice, DeviceError};
 use model::engine::ErrorNumber;
+use std::io::ErrorKind;
 
 /// How a request to a volume ended.
 pub type VolumeResult = Result<(), ErrorNumber>;
@@ -124,10 +125,15 @@ impl<D: BlockDevice + Send + Sync + 'static> Volume for DeviceVolume<D> {
     }
 }
 
-/// The error number of a device's error; `EIO` where the system gave none.
+/// The error number of a device's error. Where the system gave none: [`UNSUPPORTED`] for what the
+/// device cannot do, else `EIO`.
 #[must_use]
 pub fn number_of(error: &DeviceError) -> ErrorNumber {
-    error.source.raw_os_error().map_or(ErrorNumber::EIO, ErrorNumber)
+    match error.source.raw_os_error() {
+        Some(number) => ErrorNumber(number),
+        None if error.source.kind() == ErrorKind::Unsupported => UNSUPPORTED,
+        None => ErrorNumber::EIO,
+    }
 }
 
 /// A transfer of all bytes, or an error: one that ends early met the end of the device.
@@ -142,4 +148,17 @@ pub(crate) fn whole(done: Result<usize, DeviceError>, wanted: usize) -> VolumeRe
 /// Whether a range is within a volume.
 pub(crate) fn is_within(volume_bytes: u64, offset: u64, len: u64) -> bool {
     offset.checked_add(len).is_some_and(|end| end <= volume_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_device_cannot_do_has_its_number() {
+        let number = |source| number_of(&DeviceError::new("discard", None, source));
+        assert_eq!(number(ErrorKind::Unsupported.into()), UNSUPPORTED);
+        assert_eq!(number(ErrorKind::Other.into()), ErrorNumber::EIO);
+        assert_eq!(number(std::io::Error::from_raw_os_error(28)), ErrorNumber(28));
+    }
 }

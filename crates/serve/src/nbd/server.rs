@@ -6,7 +6,7 @@
 use super::protocol::{
     NbdCommand, NbdRequest, Negotiated, read_request, reply, reply_data, reply_end, reply_status,
 };
-use crate::volume::{INVALID, Volume, VolumeResult, is_within};
+use crate::volume::{INVALID, UNSUPPORTED, Volume, VolumeResult, is_within};
 use model::engine::ErrorNumber;
 use std::io::{self, BufReader, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,25 +60,20 @@ where
     for<'a> &'a S: Read + Write,
 {
     fn serve(&self, volume: &dyn Volume, agreed: Negotiated) -> io::Result<()> {
-        let mut data = Vec::new();
+        let (mut data, mut found) = (Vec::new(), Vec::new());
         loop {
             let next =
                 read_request(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner));
             let Some(request) = next? else { return Ok(()) };
-            let performed = catch_unwind(AssertUnwindSafe(|| perform(volume, &request, &mut data)));
+            let performed = catch_unwind(AssertUnwindSafe(|| match request.command {
+                NbdCommand::BlockStatus if !agreed.has_block_status => Err(INVALID),
+                _ => perform(volume, &request, &mut data, &mut found),
+            }));
             let done = performed.unwrap_or(Err(ErrorNumber::EIO)).map_err(number);
             let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
             let cookie = request.cookie;
             match (request.command, done) {
-                (NbdCommand::BlockStatus, Ok(())) if agreed.has_block_status => {
-                    reply_status(&mut *output, cookie, &extents(volume, &request))?;
-                }
-                (NbdCommand::BlockStatus, _) if agreed.is_structured => {
-                    reply_end(&mut *output, cookie, Err(INVALID.0 as u32))?;
-                }
-                (NbdCommand::BlockStatus, _) => {
-                    reply(&mut *output, cookie, Err(INVALID.0 as u32))?;
-                }
+                (NbdCommand::BlockStatus, Ok(())) => reply_status(&mut *output, cookie, &found)?,
                 (NbdCommand::Read, Ok(())) if agreed.is_structured => {
                     reply_data(&mut *output, cookie, request.offset, &data)?;
                 }
@@ -92,8 +87,13 @@ where
     }
 }
 
-/// Does what is asked; what was read is in `data`.
-fn perform(volume: &dyn Volume, request: &NbdRequest, data: &mut Vec<u8>) -> VolumeResult {
+/// Does what is asked; what was read is in `data`, and extents are in `found`.
+fn perform(
+    volume: &dyn Volume,
+    request: &NbdRequest,
+    data: &mut Vec<u8>,
+    found: &mut Vec<(u32, bool)>,
+) -> VolumeResult {
     let (offset, len) = (request.offset, u64::from(request.len));
     if request.command != NbdCommand::Flush && !is_within(volume.bytes(), offset, len) {
         return Err(INVALID);
@@ -105,9 +105,16 @@ fn perform(volume: &dyn Volume, request: &NbdRequest, data: &mut Vec<u8>) -> Vol
         }
         NbdCommand::Write => volume.write(offset, &request.data),
         NbdCommand::Flush => volume.flush(),
-        NbdCommand::Trim => volume.discard(offset, len),
+        NbdCommand::Trim => match volume.discard(offset, len) {
+            // It is a hint, and who cannot follow it has done no wrong.
+            Err(UNSUPPORTED) => Ok(()),
+            done => done,
+        },
         NbdCommand::WriteZeroes => volume.write_zeroes(offset, len),
-        NbdCommand::BlockStatus if len > 0 => Ok(()),
+        NbdCommand::BlockStatus if len > 0 => {
+            *found = extents(volume, request);
+            Ok(())
+        }
         NbdCommand::BlockStatus | NbdCommand::Unknown => Err(INVALID),
     }?;
     let changes =
@@ -149,13 +156,17 @@ mod tests {
     /// Serves a volume of zeros to `client`, after a handshake.
     fn with_client(greeting: &[u8], client: impl FnOnce(&mut UnixStream)) {
         let volume = DeviceVolume::new(MemoryDevice::new(BYTES as usize)).unwrap();
+        with_client_of(&volume, greeting, client);
+    }
+
+    fn with_client_of(volume: &dyn Volume, greeting: &[u8], client: impl FnOnce(&mut UnixStream)) {
         let (mut outer, mut inner) = UnixStream::pair().unwrap();
         outer.write_all(greeting).unwrap();
         let exports = [Export { name: "a", bytes: BYTES, features: ExportFeatures::all(512) }];
         let agreed = negotiate(&mut inner, &exports).unwrap().unwrap();
         std::thread::scope(|scope| {
             let close = |stream: &UnixStream| drop(stream.shutdown(Shutdown::Both));
-            let (volume, served) = (&volume, &inner);
+            let served = &inner;
             let server = scope.spawn(move || serve(served, volume, agreed, 3, close));
             client(&mut outer);
             outer.shutdown(Shutdown::Both).unwrap();
@@ -206,25 +217,33 @@ mod tests {
         });
     }
 
-    #[test]
-    fn structured_replies_and_block_status_are_served() {
+    /// Flags, structured replies with block status, then the export `a`.
+    fn structured_greeting() -> Vec<u8> {
         let option = |number: u32, data: &[u8]| {
             [&b"IHAVEOPT"[..], &number.to_be_bytes()[..], &(data.len() as u32).to_be_bytes(), data]
                 .concat()
         };
         let contexts = [&b"\0\0\0\x01a\0\0\0\x01\0\0\0\x0f"[..], b"base:allocation"].concat();
-        let greeting =
-            [&[0, 0, 0, 3][..], &option(8, &[]), &option(10, &contexts), &option(1, b"a")].concat();
-        with_client(&greeting, |client| {
-            // Greeting, two acknowledgements, a context, the export.
-            client.read_exact(&mut [0; 18 + 20 + 39 + 20 + 10]).unwrap();
-            let mut ask = |sent: &[u8], len: usize| {
-                client.write_all(sent).unwrap();
-                let mut reply = vec![0; 20 + len];
-                client.read_exact(&mut reply).unwrap();
-                assert_eq!(reply[..6], [0x66, 0x8e, 0x33, 0xef, 0, 1]);
-                (u16::from_be_bytes([reply[6], reply[7]]), reply[20..].to_vec())
-            };
+        [&[0, 0, 0, 3][..], &option(8, &[]), &option(10, &contexts), &option(1, b"a")].concat()
+    }
+
+    /// Greeting, two acknowledgements, a context, the export.
+    const STRUCTURED_ANSWER: usize = 18 + 20 + 39 + 20 + 10;
+
+    /// Sends a request and takes its structured reply: the kind, then `len` bytes.
+    fn ask_structured(client: &mut UnixStream, request: &[u8], len: usize) -> (u16, Vec<u8>) {
+        client.write_all(request).unwrap();
+        let mut reply = vec![0; 20 + len];
+        client.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[..6], [0x66, 0x8e, 0x33, 0xef, 0, 1]);
+        (u16::from_be_bytes([reply[6], reply[7]]), reply[20..].to_vec())
+    }
+
+    #[test]
+    fn structured_replies_and_block_status_are_served() {
+        with_client(&structured_greeting(), |client| {
+            client.read_exact(&mut [0; STRUCTURED_ANSWER]).unwrap();
+            let mut ask = |sent: &[u8], len: usize| ask_structured(client, sent, len);
             assert_eq!(ask(&request(0, 1, 0, 1, b"x"), 0), (0, vec![]));
             assert_eq!(ask(&request(0, 0, 0, 1, &[]), 9), (1, b"\0\0\0\0\0\0\0\0x".to_vec()));
             let whole = [1, 4096, 0].map(u32::to_be_bytes).concat();
@@ -232,6 +251,52 @@ mod tests {
             let (kind, error) = ask(&request(0, 0, BYTES, 1, &[]), 6);
             assert_eq!((kind, error[3]), (32769, 22));
             assert_eq!(ask(&request(0, 7, 0, 0, &[]), 6).0, 32769);
+        });
+    }
+
+    /// A volume that cannot give up a range, and panics where it is asked for holes.
+    struct Plain;
+
+    impl Volume for Plain {
+        fn bytes(&self) -> u64 {
+            BYTES
+        }
+
+        fn read(&self, _offset: u64, _buffer: &mut [u8]) -> VolumeResult {
+            Ok(())
+        }
+
+        fn write(&self, _offset: u64, _data: &[u8]) -> VolumeResult {
+            Ok(())
+        }
+
+        fn flush(&self) -> VolumeResult {
+            Ok(())
+        }
+
+        fn extent(&self, _offset: u64, _len: u64) -> (u64, bool) {
+            panic!("a fault of the volume");
+        }
+    }
+
+    #[test]
+    fn a_panic_over_holes_is_an_error_of_that_request() {
+        with_client_of(&Plain, &structured_greeting(), |client| {
+            client.read_exact(&mut [0; STRUCTURED_ANSWER]).unwrap();
+            let (kind, error) = ask_structured(client, &request(0, 7, 0, 512, &[]), 6);
+            assert_eq!((kind, error[3]), (32769, 5));
+            assert_eq!(ask_structured(client, &request(0, 1, 0, 1, b"x"), 0), (0, vec![]));
+        });
+    }
+
+    #[test]
+    fn a_trim_that_a_device_cannot_follow_is_no_error() {
+        with_client_of(&Plain, CHOOSE, |client| {
+            client.read_exact(&mut [0; 28]).unwrap();
+            assert_eq!(ask(client, &request(0, 4, 0, 512, &[]), 0).0, 0);
+            assert_eq!(ask(client, &request(0, 4, BYTES, 512, &[]), 0).0, 22);
+            // Zeros are no hint.
+            assert_eq!(ask(client, &request(0, 6, 0, 512, &[]), 0).0, 95);
         });
     }
 
