@@ -79,7 +79,7 @@ impl Channel {
     /// Another channel of the same connection, for another thread.
     ///
     /// # Errors
-    /// `Invalid` if it is not mounted.
+    /// `Invalid` or `Denied` if it is not mounted, by the kernel's version.
     pub fn another(&self) -> sys::Result<Self> {
         fuse_device::clone_of(&self.device).map(Self::of)
     }

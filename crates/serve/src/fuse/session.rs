@@ -17,6 +17,10 @@ use std::path::Path;
 /// How a channel is called in the holder; its number follows.
 const CHANNEL: &str = "fuse-";
 
+/// What the kernel says to another channel of a descriptor without connection: `EINVAL`, or `EPERM`
+/// as Linux 6.18 does.
+const UNMOUNTED: [i32; 2] = [22, 1];
+
 /// The channels of a connection.
 #[derive(Debug)]
 pub struct Session {
@@ -46,13 +50,20 @@ impl Session {
             holder.keep(&name(0), first.as_fd())?;
             channels.push(first);
         }
-        // One that was killed in between has left a descriptor that is not mounted.
         let is_successor = match channels[0].another() {
             Ok(_) => true,
-            Err(_) => {
-                channels[0].mount(point, RootKind::File, source)?;
+            // One that was killed in between has left a descriptor that is not mounted.
+            Err(error) if error.number().is_some_and(|it| UNMOUNTED.contains(&it)) => {
+                if let Err(error) = channels[0].mount(point, RootKind::File, source) {
+                    // It may have got as far as a connection, which has ended: a successor would
+                    // take that one for its own.
+                    let _ = holder.forget(&name(0));
+                    return Err(error);
+                }
                 false
             }
+            // Says nothing about the channel, which may be in use.
+            Err(error) => return Err(error),
         };
         while channels.len() < count {
             let another = channels[0].another()?;
@@ -68,4 +79,30 @@ impl Session {
 
 fn name(number: usize) -> String {
     format!("{CHANNEL}{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holder::Holder;
+    use sys::descriptors::socket_pair;
+
+    #[test]
+    fn a_mount_that_fails_leaves_no_channel() {
+        if let Err(error) = Channel::open() {
+            return testkit::skip(error);
+        }
+        let mut holder = Holder::default();
+        let (inner, outer) = socket_pair().unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| holder.answer(outer.as_fd()).unwrap());
+            let client = HolderClient::new(inner.as_fd());
+            // Only its last step needs the point.
+            let source = format!("terrace-test-{}", std::process::id());
+            let opened = Session::open(&client, Path::new("/no/such/point"), &source, 1);
+            assert!(opened.is_err(), "{opened:?}");
+            drop(inner);
+        });
+        assert!(holder.is_empty());
+    }
 }
