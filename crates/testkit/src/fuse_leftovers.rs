@@ -2,6 +2,7 @@
 //! above them (loop devices, file systems, swap areas).
 
 use crate::fuse_mount::{SOURCE_PREFIX, unmount};
+use crate::temp_dir::process_of;
 use std::path::Path;
 use sys::loop_device::LoopDevice;
 
@@ -9,7 +10,7 @@ use sys::loop_device::LoopDevice;
 /// The connection ends first, by force: a process that waits for an answer gets an error then.
 pub(crate) fn remove_leftovers() {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    for point in mounts.lines().filter_map(orphaned) {
+    for (point, server) in mounts.lines().filter_map(orphaned) {
         // Before the path is used, because the kernel then calls the file deleted.
         let devices = loop_devices_over(Path::new(point));
         let _ = sys::mount::force(Path::new(point));
@@ -22,7 +23,7 @@ pub(crate) fn remove_leftovers() {
             let _ = device.detach();
         }
         let _ = unmount(Path::new(point));
-        if let Some(directory) = Path::new(point).parent() {
+        if let Some(directory) = directory_of(Path::new(point), server) {
             let _ = std::fs::remove_dir_all(directory);
         }
     }
@@ -57,12 +58,20 @@ pub(crate) fn is_gone(process: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
 }
 
-/// The mount point in a line of mountinfo, if it is one of ours and its server is gone.
-fn orphaned(line: &str) -> Option<&str> {
+/// The directory that a mount point is in, if it is one that the process `server` made for a test:
+/// any other may hold what is not the test's own.
+fn directory_of(point: &Path, server: u32) -> Option<&Path> {
+    point.parent().filter(|directory| process_of(directory) == Some(server))
+}
+
+/// The mount point in a line of mountinfo, and the number of its server, if it is one of ours and
+/// its server is gone.
+fn orphaned(line: &str) -> Option<(&str, u32)> {
     let (mount, kind) = line.split_once(" - ")?;
     let source = kind.strip_prefix("fuse ")?.split(' ').next()?;
     let server: u32 = source.strip_prefix(SOURCE_PREFIX)?.parse().ok()?;
-    is_gone(server).then(|| mount.split(' ').nth(4)).flatten()
+    let point = mount.split(' ').nth(4)?;
+    is_gone(server).then_some((point, server))
 }
 
 #[cfg(test)]
@@ -70,12 +79,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_directory_of_the_test_that_is_gone_is_removed() {
+        let directory = |point| directory_of(Path::new(point), 7);
+        let own = "/tmp/terrace-test-7-0-18ab";
+        assert_eq!(directory("/tmp/terrace-test-7-0-18ab/disk"), Some(Path::new(own)));
+        for other in ["/home/x/disk", "/tmp/terrace-test-70-0-18ab/disk", "/disk", "/"] {
+            assert_eq!(directory(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn only_mounts_of_a_test_that_is_gone_are_leftovers() {
         let line = |source: &str| {
             format!("90 29 0:45 / /tmp/x/disk rw,relatime - fuse {source} rw,user_id=0")
         };
         let living = format!("terrace-test-{}", std::process::id());
-        assert_eq!(orphaned(&line("terrace-test-4294967295")), Some("/tmp/x/disk"));
+        let gone = line("terrace-test-4294967295");
+        assert_eq!(orphaned(&gone), Some(("/tmp/x/disk", u32::MAX)));
         assert_eq!(orphaned(&line(&living)), None);
         assert_eq!(orphaned(&line("sshfs")), None);
         assert_eq!(orphaned("odd"), None);
