@@ -13,7 +13,7 @@ fn killed_servers_have_successors_on_another_kernel() {
     }
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["vm", "--mem", "1G", "--module", "loop", "--module", "fuse", "--module", "nbd"])
-        .args(["--tests", "serve", "--", "/tests/served --nocapture --test-threads 1"])
+        .args(["--tests", "serve", "--", "/tests/served --nocapture --test-threads 1 killed"])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

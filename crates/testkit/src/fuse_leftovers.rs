@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn only_a_directory_of_the_test_that_is_gone_is_removed() {
         let directory = |point| directory_of(Path::new(point), 7);
-        let own = "/tmp/terrace-test-7-0-18ab";
-        assert_eq!(directory("/tmp/terrace-test-7-0-18ab/disk"), Some(Path::new(own)));
-        for other in ["/home/x/disk", "/tmp/terrace-test-70-0-18ab/disk", "/disk", "/"] {
+        let own = "/x/terrace-test-7-0-18ab";
+        assert_eq!(directory("/x/terrace-test-7-0-18ab/disk"), Some(Path::new(own)));
+        for other in ["/home/x/disk", "/x/terrace-test-70-0-18ab/disk", "/disk", "/"] {
             assert_eq!(directory(other), None, "{other}");
         }
     }

@@ -45,8 +45,8 @@ pub fn rotate(
     })
 }
 
-/// As [`rotate`], with as many figures of each program as `steps` has for all of them. Each round is
-/// kept there: what was interrupted goes on with the next one.
+/// As [`rotate`], with as many figures of each program as `steps` has for all of them. Each round
+/// is kept there: what was interrupted goes on with the next one.
 ///
 /// # Errors
 /// As [`rotate`], and those of [`Steps::get`].
