@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use model::engine::{
-    BufferId, BufferRange, Buffers, Device, Engine, Event, Input, IoResult, Operation, OperationId,
-    Output, REQUESTS_MAX, Request, RequestId,
+    BufferId, BufferRange, Buffers, ChangeProof, Device, Engine, Event, Input, IoResult, Operation,
+    OperationId, Output, REQUESTS_MAX, Request, RequestId, Witness,
 };
 use policy::RecentKeys;
 use policy::admission::ShortRuns;
@@ -26,8 +26,7 @@ use crate::regions::Regions;
 use crate::sample::Samples;
 use crate::seal::{Cipher, Codec, Master, Salt, TAG_BYTES};
 use crate::setup::{
-    ChangeProof, Cold, FollowedWitness, Limits, Rules, Setup, Start, Witness, Written, judge,
-    medium_id, proof,
+    Cold, FollowedWitness, Limits, Rules, Setup, Start, Written, judge, medium_id, proof,
 };
 use crate::slab::Slab;
 use crate::write::WriteState;

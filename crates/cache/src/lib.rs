@@ -35,4 +35,5 @@ pub use attach::Cache;
 pub use counters::Counters;
 pub use format::{BLOCK_BYTES, FRAME_BYTES_MAX, Geometry, SEGMENT_BYTES_MAX};
 pub use journal::journal_bytes;
-pub use setup::{ChangeProof, Cold, Limits, Rules, Setup, Start, Witness, newer_version};
+pub use model::engine::{ChangeProof, Witness};
+pub use setup::{Cold, Limits, Rules, Setup, Start, newer_version};

@@ -187,7 +187,7 @@ impl Codec {
 }
 
 /// The name of the medium of a volume's cache. It follows from the key, so that a medium with it
-/// was made by whoever has the key, and nothing has to be stored first.
+/// was made by a holder of the key, and nothing has to be stored first.
 pub(crate) fn medium_id(key: &[u8; 32], volume_id: &[u8; 16]) -> [u8; 16] {
     let mut id = [0; 16];
     // The only error is an output longer than 255 hashes.

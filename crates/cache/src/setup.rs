@@ -3,34 +3,13 @@
 
 use std::fmt;
 
+use model::engine::{ChangeProof, Witness};
 use model::frame::{FILE_HEADER_BYTES, FileHeader};
 
 use crate::format::{self, Geometry};
 use crate::journal::{Digest, JournalFault, JournalState, KnownWitness, ListedWitness};
 use crate::journal::{Root, WITNESSES_MAX};
 use crate::seal;
-
-/// A range of the volume that identifies its content, such as a superblock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Witness {
-    /// Its first byte.
-    pub offset: u64,
-    /// What it holds now.
-    pub bytes: Vec<u8>,
-}
-
-/// When the witnesses of a volume show that it was written elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeProof {
-    /// Always: whatever is made durable elsewhere changes one of them. They are followed, and the
-    /// cache stays warm after a crash too.
-    Always,
-    /// Only if they were read after the last write ([`crate::Cache::take_last_witnesses`]): the
-    /// cache stays warm after a proved detach alone.
-    AfterDetach,
-    /// Never: each start is cold.
-    Never,
-}
 
 /// How much a cache may take, and how long it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

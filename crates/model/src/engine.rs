@@ -356,6 +356,28 @@ pub trait Engine {
     fn handle(&mut self, input: Input, buffers: &mut dyn Buffers, outputs: &mut Vec<Output>);
 }
 
+/// A range of the volume that identifies its content, such as a superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// Its first byte.
+    pub offset: u64,
+    /// What it holds now.
+    pub bytes: Vec<u8>,
+}
+
+/// When the witnesses of a volume show that it was written elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeProof {
+    /// Always: whatever is made durable elsewhere changes one of them. They are followed, and the
+    /// cache stays warm after a crash too.
+    Always,
+    /// Only if they were read after the last write: the cache stays warm after a proved detach
+    /// alone.
+    AfterDetach,
+    /// Never: each start is cold.
+    Never,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@
 
 use machine::Root;
 use model::device::BlockDevice;
+use model::engine::ChangeProof;
 use model::frame::FileHeader;
-use place::boost::content::ChangeProof;
 use place::boost::host::HostPart;
 use place::boost::medium::{MediumPlace, MediumState, OwnMedium};
 use place::boost::plan::{self, AttachPlan, ExportMethod};

@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
-use place::boost::content::{self, ChangeProof, Content};
+use model::engine::ChangeProof;
+use place::boost::content::{self, Content};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

@@ -112,21 +112,14 @@ int access_deleted(u64 *context)
 	return 0;
 }
 
-/*
- * A read comes by here again for each batch of folios, with the end of the whole read. That may be
- * far behind the end of the file, where there is no page.
- */
+/* A read comes by here again for each batch of folios, with the end of the whole read. */
 SECTION("tp_btf/mm_filemap_get_pages")
 int access_read(u64 *context)
 {
 	struct address_space *mapping = (void *)context[0];
-	u64 index = context[1], last = context[2];
-	u64 end = (mapping->host->i_size + (1ull << page_shift) - 1) >> page_shift;
-	if (last >= end)
-		last = end - 1;
-	if (!end || last < index)
-		return 0;
-	keep_pages(mapping->host, index, last - index + 1, ACCESS_TOUCHES, ACCESS_TOUCHED);
+	u64 pages = pages_of_read(mapping->host, context[1], context[2]);
+	if (pages)
+		keep_pages(mapping->host, context[1], pages, ACCESS_TOUCHES, ACCESS_TOUCHED);
 	return 0;
 }
 

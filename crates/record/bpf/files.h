@@ -43,6 +43,18 @@ INLINE u64 bytes_of(struct folio *folio)
 	return 1ull << (page_shift + (order & 31));
 }
 
+/*
+ * The pages of a file from `index` to `last` that can be there: a read may ask for much that is
+ * behind the end of the file.
+ */
+INLINE u64 pages_of_read(struct inode *inode, u64 index, u64 last)
+{
+	u64 end = (inode->i_size + (1ull << page_shift) - 1) >> page_shift;
+	if (last >= end)
+		last = end - 1;
+	return end && last >= index ? last - index + 1 : 0;
+}
+
 INLINE u64 read_pointer(u64 at)
 {
 	u64 pointer = 0;

@@ -173,13 +173,8 @@ SECTION("tp_btf/mm_filemap_get_pages")
 int hit_read(u64 *context)
 {
 	struct address_space *mapping = (void *)context[0];
-	u64 index = context[1], last = context[2];
-	u64 end = (mapping->host->i_size + (1ull << page_shift) - 1) >> page_shift;
-	if (last >= end)
-		last = end - 1;
-	if (!end || last < index)
-		return 0;
-	return use_pages(mapping->host, index, last - index + 1, FOLIOS_AT_ONCE, 1);
+	u64 pages = pages_of_read(mapping->host, context[1], context[2]);
+	return pages ? use_pages(mapping->host, context[1], pages, FOLIOS_AT_ONCE, 1) : 0;
 }
 
 /* Comes by before it is known whether the page is in memory. */

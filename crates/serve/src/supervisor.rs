@@ -2,7 +2,7 @@
 //! by success.
 //!
 //! A supervisor does nothing else, so that little can end it: with it would go the open files, and
-//! whoever uses what they serve would get errors. The server finds the holder's socket as its
+//! all users of the volume would get errors. The server finds the holder's socket as its
 //! standard input.
 
 use crate::holder::Holder;

@@ -185,7 +185,7 @@ impl SharedPart {
     pub fn bytes(&self) -> &[u8] {
         let LeasedPart { memory, at, range } = &self.0;
         // SAFETY: the range was checked when it was leased, and the mapping lives as long as this
-        // value. While the lease is listed the pool gives nobody the right to change it.
+        // value. While the lease is listed the pool gives no other caller access to it.
         unsafe { std::slice::from_raw_parts(pointer(memory, *at), range.len as usize) }
     }
 }

@@ -1,5 +1,5 @@
-//! What a volume holds, as far as it tells whether the volume was written elsewhere: the ranges
-//! that each kind of content changes when it is written, and when they can be relied on.
+//! What a volume holds, as far as that shows whether it was written elsewhere: the ranges that each
+//! kind of content changes when it is written, and when they can be relied on.
 //!
 //! Each kind has a file here, which says why its ranges show a change. A partition table is as good
 //! as the weakest of its partitions. What is not known, or known twice, proves nothing, and a cache
@@ -13,27 +13,8 @@ mod xfs;
 use std::ops::Range;
 
 use model::device::{BlockDevice, DeviceError};
+use model::engine::{ChangeProof, Witness};
 use sys::memory::AlignedBuffer;
-
-/// A range of the volume that identifies its content, and what it holds now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContentRange {
-    /// Its first byte.
-    pub offset: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// When the ranges of a volume show that it was written elsewhere, as the engine asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeProof {
-    /// Always: whatever is made durable elsewhere changes one of them.
-    Always,
-    /// Only if they were read after the last write.
-    AfterDetach,
-    /// Never.
-    Never,
-}
 
 /// What a volume holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +22,7 @@ pub struct Content {
     /// The kinds that were found, such as `ext4`, in the order of their places, or `unknown`.
     pub kinds: Vec<&'static str>,
     /// The ranges to compare.
-    pub witnesses: Vec<ContentRange>,
+    pub witnesses: Vec<Witness>,
     /// When they show a change.
     pub proof: ChangeProof,
 }
@@ -52,7 +33,7 @@ impl Content {
         Self { kinds: vec!["unknown"], witnesses: Vec::new(), proof: ChangeProof::Never }
     }
 
-    fn of(kind: &'static str, witnesses: Vec<ContentRange>, proof: ChangeProof) -> Self {
+    fn of(kind: &'static str, witnesses: Vec<Witness>, proof: ChangeProof) -> Self {
         Self { kinds: vec![kind], witnesses, proof }
     }
 }
@@ -115,9 +96,9 @@ impl Area<'_> {
     }
 
     /// A range to compare, as it is now.
-    fn witness(&self, offset: u64, len: u64) -> Result<Option<ContentRange>, DeviceError> {
+    fn witness(&self, offset: u64, len: u64) -> Result<Option<Witness>, DeviceError> {
         let bytes = self.read(offset, len)?;
-        Ok(bytes.map(|bytes| ContentRange { offset: self.range.start + offset, bytes }))
+        Ok(bytes.map(|bytes| Witness { offset: self.range.start + offset, bytes }))
     }
 }
 

@@ -4,12 +4,12 @@
 //! All three parts are looked at here together: the medium is on another disk than the volume and
 //! the journal, or the attach is refused. These two may share one.
 
-use super::content::ChangeProof;
 use super::host::HostPart;
 use super::medium::{MediumPlace, behind};
 use super::volume::Volume;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
+use model::engine::ChangeProof;
 
 const OPERATION: &str = "attach a cache";
 

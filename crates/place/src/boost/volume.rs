@@ -99,7 +99,7 @@ pub(super) fn failed(path: &Path, error: sys::Error) -> Error {
 }
 
 /// A hash of what the disk calls itself, and of where the volume begins on it. A disk without any
-/// such name gives one of its kind alone: its content is what tells it from another.
+/// such name gives one of its kind alone: only its content differs from that of another.
 fn identity(root: &Root, disk: &block::Disk, (major, minor): (u32, u32)) -> [u8; 16] {
     let files =
         ["wwid", "device/wwid", "serial", "device/serial", "dm/uuid", "md/uuid", "device/cid"];

@@ -264,6 +264,6 @@ fn errors_arrive_unchanged_and_a_panic_is_one_of_them() {
     // Behind the end there is nothing, and that is no error.
     assert_eq!(file.read_at(&mut buffer, (1 << 20) - 100).unwrap(), 100);
     assert_eq!(file.read_at(&mut buffer, 1 << 21).unwrap(), 0);
-    // Without holes the kernel is told that there is no such request.
+    // A server without holes answers that there is no such request.
     assert_eq!(file.discard(0..4096).map_err(number), Err(Some(95)));
 }

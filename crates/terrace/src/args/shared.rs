@@ -61,8 +61,8 @@ pub struct WatchArgs {
     #[arg(long, value_name = "EVENTS", value_parser = choice::EVENTS, value_delimiter = ',')]
     pub trace: Vec<EventFamily>,
 
-    /// Also follow pages of files that are used again while they are in memory, so that `advise
-    /// --ram -1g` says what less memory would cost. Each read that the page cache serves takes
+    /// Also follow pages of files that are used again while they are in memory, so that `advise`
+    /// says what less memory would cost. Each read that the page cache serves takes
     /// longer for it. As root
     #[arg(long)]
     pub hits: bool,

@@ -3,8 +3,9 @@
 //! durable may be read as before or after them, so that a frame of before is right as well.
 
 use model::device::DeviceError;
+use model::engine::ChangeProof;
 
-use super::{Area, ChangeProof, Content};
+use super::{Area, Content};
 
 const SUPERBLOCK: u64 = 64 << 10;
 const SUPERBLOCK_BYTES: u64 = 4096;

@@ -7,8 +7,9 @@
 //! volume proves nothing.
 
 use model::device::DeviceError;
+use model::engine::ChangeProof;
 
-use super::{Area, ChangeProof, Content, big, little};
+use super::{Area, Content, big, little};
 
 const SUPERBLOCK: u64 = 1024;
 const SUPERBLOCK_BYTES: u64 = 1024;

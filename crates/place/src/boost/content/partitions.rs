@@ -3,8 +3,9 @@
 //! into.
 
 use model::device::DeviceError;
+use model::engine::ChangeProof;
 
-use super::{Area, ChangeProof, Content, file_systems, little, only};
+use super::{Area, Content, file_systems, little, only};
 
 /// Sectors of a table with GPT: the protective one, the header and 128 entries.
 const GPT_SECTORS: u64 = 34;

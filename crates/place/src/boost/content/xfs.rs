@@ -6,8 +6,9 @@
 //! followed, so these ranges show a change only if they were read after the last write.
 
 use model::device::DeviceError;
+use model::engine::{ChangeProof, Witness};
 
-use super::{Area, ChangeProof, Content, ContentRange, big};
+use super::{Area, Content, big};
 
 const SECTOR: u64 = 512;
 const MAGIC: u64 = 0x5846_5342;
@@ -97,7 +98,7 @@ impl Log {
         &self,
         area: &Area<'_>,
         blocks: std::ops::Range<u64>,
-    ) -> Result<Option<ContentRange>, DeviceError> {
+    ) -> Result<Option<Witness>, DeviceError> {
         let len = (blocks.end - blocks.start) * SECTOR;
         area.witness(self.start.saturating_add(blocks.start * SECTOR), len)
     }

@@ -14,7 +14,7 @@ const SOME_BYTES: u64 = 1 << 20;
 /// Within a file after so many. Picked: a smaller file is read at once.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Whom to ask whether a save goes on.
+/// Asks the caller whether a save continues, after so many entries or bytes.
 pub(super) struct SaveProgress<'p, 's> {
     sink: &'p mut ProgressSink<'s>,
     entries: u64,
