@@ -133,7 +133,7 @@ fn a_raised_limit_is_tried_in_turn_and_put_back() {
         Err(need) => return testkit::skip(need),
     };
     let json = tight.directory.join("tried.json");
-    let ran = run(tight.trial(&format!("--json {}", json.display()), 12));
+    let ran = run(tight.trial(&format!("--json {}", json.display()), 40));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let limit = tight.limit_path().display().to_string();
     assert!(
@@ -181,7 +181,7 @@ fn what_helps_is_kept_if_that_was_asked_for() {
         Ok(tight) => tight,
         Err(need) => return testkit::skip(need),
     };
-    let ran = run(tight.trial("--keep-change", 12));
+    let ran = run(tight.trial("--keep-change", 40));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(tight.limit() > LIMIT_BYTES, "{ran:?}");
     let back = format!("echo {LIMIT_BYTES} | sudo tee {}", tight.limit_path().display());
@@ -266,7 +266,9 @@ fn the_limit_of_a_database_is_tried_by_its_transactions() {
     drop(load);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     println!("{}", ran.out);
-    assert!(flowing(&ran.out).contains("times as much: "), "{ran:?}");
+    // Whether the gain is proven is a matter of how fast the machine's disk is.
+    assert!(flowing(&ran.out).contains("times as much"), "{ran:?}");
+    assert!(flowing(&ran.out).contains("xact_commit a second"), "{ran:?}");
     assert!(flowing(&ran.out).contains("Put back: /"), "{ran:?}");
     let limit = group.path().join("memory.limit_in_bytes");
     assert_eq!(std::fs::read_to_string(limit).unwrap().trim(), (160 << 20).to_string());

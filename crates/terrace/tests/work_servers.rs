@@ -33,11 +33,11 @@ impl Drop for Running {
     }
 }
 
-/// Whether a program can be started, by its answer to `--version` or the like.
+/// Whether a program is there, by its success at `--version` or the like.
 fn has(program: &str, asked: &str) -> bool {
     let mut command = testkit::with_default_signals(program);
     command.arg(asked).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok()
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// Waits until something is there.
