@@ -455,6 +455,43 @@ fn another_ram_disk_is_not_saved_over_the_store() {
     assert_eq!(ramdisk(&words).code, Some(0));
 }
 
+/// A file of which a restore reads several parts at a time.
+const LARGE: usize = 2500 << 10;
+
+/// The queue that large files are read by is refused as a whole, at once or amid a file: the rest
+/// is read by plain calls.
+#[test]
+fn a_queue_that_fails_amid_a_restore_costs_no_file() {
+    if !has_program("strace") {
+        return testkit::skip("strace");
+    }
+    let directory = TempDir::new();
+    let (source, store) = (directory.join("source"), directory.join("store"));
+    fs::create_dir(&source).unwrap();
+    for at in 0..3 {
+        fs::write(source.join(format!("file{at}")), numbers(at + 1).bytes(2 * LARGE)).unwrap();
+    }
+    settle();
+    save(&source, &store);
+    let expected = described(&source);
+    let target = directory.join("target");
+    for first in [1, 2, 4] {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o"]).arg(directory.join("log"));
+        strace.args(["-e", "trace=io_uring_enter", "-e"]);
+        strace.arg(format!("inject=io_uring_enter:error=EBUSY:when={first}+"));
+        strace.arg("--").arg(support::TERRACE).args(["ramdisk", "restore"]).arg(&target);
+        let ran = strace.arg("--persist").arg(&store).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        let calls = fs::read_to_string(directory.join("log")).unwrap();
+        // Where the kernel has no such queue there is nothing to refuse.
+        assert_eq!(calls.contains("io_uring_enter"), calls.contains("(INJECTED)"), "{calls}");
+        assert_is(&expected, &target);
+        fs::remove_dir_all(&target).unwrap();
+        fs::remove_file(store.join("restored")).unwrap();
+    }
+}
+
 /// The process is killed at its n-th call that changes something, for every n.
 #[test]
 fn a_kill_at_any_call_leaves_a_whole_generation() {
@@ -471,8 +508,9 @@ fn a_kill_at_any_call_leaves_a_whole_generation() {
     save(&source, &store);
     let (shown, kept) = (source.display().to_string(), store.display().to_string());
     // The second save is counted: it has a generation to remove and a file to write.
-    // More than a block of the data file, which a thread writes.
-    fs::write(source.join("below/large"), numbers(99).bytes(600 << 10)).unwrap();
+    // More than a block of the data file, which a thread writes, and than what a restore reads
+    // past the page cache.
+    fs::write(source.join("below/large"), numbers(99).bytes(LARGE)).unwrap();
     let line = format!("ramdisk save {shown} --persist {kept} --keep 1");
     let points = kill_points(&line);
     let mut states = vec![described(&source)];
@@ -480,7 +518,7 @@ fn a_kill_at_any_call_leaves_a_whole_generation() {
     for (at, point) in points.iter().enumerate() {
         // Each time something is to be saved, and a generation to be removed.
         fs::write(source.join(format!("below/more{at}")), numbers(at as u64).bytes(20)).unwrap();
-        let large = numbers(100 + at as u64).bytes(600 << 10);
+        let large = numbers(100 + at as u64).bytes(LARGE);
         fs::write(source.join("below/large"), large).unwrap();
         fs::remove_file(source.join(format!("below/more{}", at.wrapping_sub(2)))).ok();
         states.push(described(&source));

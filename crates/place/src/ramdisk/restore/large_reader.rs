@@ -40,6 +40,8 @@ pub(super) struct LargeReader<'s> {
     queue: Queue,
     /// The number of the data file in the queue, and its index there.
     open: Option<(u64, usize)>,
+    /// Whether the kernel refused the queue as a whole: then no part is read by it any more.
+    is_broken: bool,
 }
 
 /// A [`LargeReader`] that is made when it is first asked for.
@@ -55,12 +57,15 @@ impl<'s> LazyReader<'s> {
         Self { store, made: None }
     }
 
-    /// The reader; `None` where there can be none.
+    /// The reader; `None` where there can be none, or no more.
     pub(super) fn reader(&mut self) -> Option<&mut LargeReader<'s>> {
+        if self.made.as_ref().is_some_and(|made| made.as_ref().is_some_and(|it| it.is_broken)) {
+            self.made = Some(None);
+        }
         let store = self.store;
         let make = || {
             let queue = Queue::new(DEPTH as u32, (PART_BYTES + 2 * ALIGNMENT) as usize).ok()?;
-            Some(LargeReader { store, queue, open: None })
+            Some(LargeReader { store, queue, open: None, is_broken: false })
         };
         self.made.get_or_insert_with(make).as_mut()
     }
@@ -71,15 +76,20 @@ impl LargeReader<'_> {
     /// where `take` says false or fails.
     ///
     /// # Errors
-    /// Those of `take`, and of the queue as a whole.
+    /// Those of `take`.
     pub(super) fn read(&mut self, pieces: &[StoredPiece], take: &mut TakePiece<'_>) -> Result<()> {
         let result = self.read_parts(pieces, take);
         // Also after an error: the buffers are needed again.
-        while self.queue.in_flight() > 0 {
-            self.queue.enter(1)?;
+        while self.queue.in_flight() > 0 && !self.is_broken {
+            self.enter(1);
             while self.queue.complete().is_some() {}
         }
         result
+    }
+
+    /// Hands over what is to be read, and waits for the end of so many.
+    fn enter(&mut self, wait_for: usize) {
+        self.is_broken |= self.queue.enter(wait_for).is_err();
     }
 
     fn read_parts(&mut self, pieces: &[StoredPiece], take: &mut TakePiece<'_>) -> Result<()> {
@@ -89,20 +99,21 @@ impl LargeReader<'_> {
         let mut begun = 0;
         for (at, part) in parts.iter().enumerate() {
             while let Some(next) = parts.get(begun).filter(|_| begun < at + DEPTH) {
-                let is_begun = self.begin(next, begun % DEPTH)?;
+                let is_begun = self.begin(next, begun % DEPTH);
                 read[begun % DEPTH] = if is_begun { None } else { Some(0) };
                 begun += 1;
             }
-            self.queue.enter(0)?;
-            while read[at % DEPTH].is_none() {
+            self.enter(0);
+            while read[at % DEPTH].is_none() && !self.is_broken {
                 while let Some(ended) = self.queue.complete() {
                     read[ended.slot] = Some(ended.result.unwrap_or(0));
                 }
                 if read[at % DEPTH].is_none() {
-                    self.queue.enter(1)?;
+                    self.enter(1);
                 }
             }
             let bytes = read[at % DEPTH].unwrap_or(0);
+            // One that is still under way has no bytes either.
             let buffer = self.queue.buffer_mut(at % DEPTH);
             let content = buffer.as_deref().and_then(|buffer| buffer.get(..bytes)).unwrap_or(&[]);
             for piece in &pieces[part.pieces.clone()] {
@@ -116,37 +127,32 @@ impl LargeReader<'_> {
     }
 
     /// Starts to read a part; false if its data file cannot be read so.
-    fn begin(&mut self, part: &ReadPart, slot: usize) -> Result<bool> {
+    fn begin(&mut self, part: &ReadPart, slot: usize) -> bool {
         let bytes = (part.bytes.end - part.bytes.start) as usize;
         // No piece that is written is so long.
-        let file = if bytes <= self.queue.buffer_bytes() { self.file(part.data)? } else { None };
-        let Some(file) = file else { return Ok(false) };
-        self.queue.submit(slot, IoRequest::read(file, part.bytes.start, bytes))?;
-        Ok(true)
+        let may_be = !self.is_broken && bytes <= self.queue.buffer_bytes();
+        let Some(file) = may_be.then(|| self.file(part.data)).flatten() else { return false };
+        self.queue.submit(slot, IoRequest::read(file, part.bytes.start, bytes)).is_ok()
     }
 
     /// The index of a data file in the queue; `None` if it cannot be read past the cache.
-    fn file(&mut self, number: u64) -> Result<Option<usize>> {
+    fn file(&mut self, number: u64) -> Option<usize> {
         if let Some((open, index)) = self.open {
             if open == number {
-                return Ok(Some(index));
+                return Some(index);
             }
-            if self.queue.release_file(index).is_err() {
-                // Parts of it are still under way.
-                return Ok(None);
-            }
+            // Refused while parts of it are still under way.
+            self.queue.release_file(index).ok()?;
             self.open = None;
         }
-        let Ok(opened) = self.store.directory().open_regular(&data_name(number)) else {
-            return Ok(None);
-        };
-        let may_be = file::file_system(&opened).is_ok_and(|system| system.has_direct_writes());
-        if !may_be || file::set_direct(&opened, true).is_err() {
-            return Ok(None);
+        let opened = self.store.directory().open_regular(&data_name(number)).ok()?;
+        if !file::file_system(&opened).is_ok_and(|system| system.has_direct_writes()) {
+            return None;
         }
-        let Ok(index) = self.queue.add_file(&opened) else { return Ok(None) };
+        file::set_direct(&opened, true).ok()?;
+        let index = self.queue.add_file(&opened).ok()?;
         self.open = Some((number, index));
-        Ok(Some(index))
+        Some(index)
     }
 }
 
