@@ -19,6 +19,11 @@ use std::collections::BTreeMap;
 pub(super) const NO_HITS: &str = "what less memory would cost shows in what is used again, which \
      was not followed: sudo terrace record --hits --for 1h -o hour.trec";
 
+/// Why less memory is not judged where hits could not be followed.
+pub(super) fn hits_closed(why: &str) -> String {
+    format!("what less memory would cost shows in what is used again, which was not seen: {why}")
+}
+
 /// Why less memory is not judged where the recording does not say how much there was.
 pub(super) const NO_ROOM: &str = "how much the page cache held was not recorded";
 

@@ -14,7 +14,7 @@ use crate::recording::who::shares;
 use crate::recording::words;
 use crate::recording::{View, Window, is_in_kernel};
 use model::explanation::{Interval, TimePart, TimeSlice};
-use model::recording::{GroupName, Recording, Subject};
+use model::recording::{GroupName, Recording, SourceState, Subject};
 use std::collections::BTreeMap;
 
 /// The length of a block of a long recording.
@@ -307,8 +307,14 @@ fn distances(view: &View, prefix: &str) -> Distances {
 /// What was used again, and what the page cache holds.
 fn cache_use(view: &View, page_bytes: u64) -> CacheUse {
     const HITS: &str = "trace.hits.file.";
+    const HITS_SIGHT: &str = "events.hits";
+    let closed = match view.facts().sight(HITS_SIGHT) {
+        SourceState::Closed { why, .. } => Some(why.clone()),
+        SourceState::NotAsked | SourceState::Open => None,
+    };
     CacheUse {
         is_followed: view.starting_with(HITS).next().is_some(),
+        closed,
         // What is tightest decides: a limit, one above it, or the machine.
         room_bytes: rooms_of_groups(view).chain(room_of_machine(view, page_bytes)).min(),
         distances: ["again_", "first_"].map(|order| distances(view, &format!("{HITS}{order}"))),

@@ -33,6 +33,8 @@ enum Lost {
 pub(super) struct CacheUse {
     /// Whether hits were followed.
     pub(super) is_followed: bool,
+    /// Why not, if they were asked for.
+    pub(super) closed: Option<String>,
     /// What it held and what was free, on average; `None` if not known.
     pub(super) room_bytes: Option<u64>,
     /// Bytes used again by distance: since their last use, and since the recording began at least.
@@ -61,7 +63,8 @@ pub(super) fn of_size(seen: &Observation, less: u64) -> MemoryGain {
     let gain = MemoryGain { more_bytes, ..MemoryGain::default() };
     let unproven = |why: String| MemoryGain { unproven: Some(why), ..gain.clone() };
     if seen.blocks.is_empty() || !seen.blocks.iter().all(|block| block.cache.is_followed) {
-        return unproven(answer::NO_HITS.to_owned());
+        let why = seen.blocks.iter().find_map(|block| block.cache.closed.as_deref());
+        return unproven(why.map_or_else(|| answer::NO_HITS.to_owned(), answer::hits_closed));
     }
     let Some(room) = seen.blocks.iter().map(|block| block.cache.room_bytes).min().flatten() else {
         return unproven(answer::NO_ROOM.to_owned());

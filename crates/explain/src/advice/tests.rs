@@ -188,6 +188,7 @@ fn cached(first: (u64, u64), too_far: u64) -> Observation {
     let again = [(2 * GIB, 500 * MIB), (7 * GIB / 2, 200 * MIB), (u64::MAX, too_far)];
     let cache = CacheUse {
         is_followed: true,
+        closed: None,
         room_bytes: Some(4 * GIB),
         distances: [again.into(), [first].into()],
     };
@@ -244,6 +245,11 @@ fn less_memory_than_the_cache_has_and_a_disk_without_a_time_are_unproven() {
     let mut unknown = seen.clone();
     unknown.blocks[3].cache.room_bytes = None;
     assert!(why(&unknown, GIB).0.contains("was not recorded"));
+    let mut closed = seen.clone();
+    closed.blocks.iter_mut().for_each(|block| block.cache.is_followed = false);
+    assert!(why(&closed, GIB).0.contains("record --hits"), "{:?}", why(&closed, GIB));
+    closed.blocks[0].cache.closed = Some("the kernel is older than 6.12".to_owned());
+    assert!(why(&closed, GIB).0.ends_with("not seen: the kernel is older than 6.12"));
     let mut unread = seen.clone();
     unread.blocks.iter_mut().for_each(|block| block.returns = Default::default());
     let (text, lost) = why(&unread, GIB);
