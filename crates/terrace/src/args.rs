@@ -192,13 +192,16 @@ pub enum Command {
     /// Read files from inside a control group, for `warm restore`
     #[command(hide = true)]
     WarmReader,
-    /// Find out whether a cache on a stick or an SSD would help
+    /// Cache a disk on a stick or an SSD, and find out whether that helps
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Boost {
         /// What to do.
         #[command(subcommand)]
         action: boost::Boost,
     },
+    /// Run the process that serves, for `boost serve`
+    #[command(hide = true)]
+    BoostProcess(boost::CacheArgs),
     /// See why a RAM disk is slow
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Ramdisk {

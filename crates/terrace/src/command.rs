@@ -77,6 +77,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Warm { action } => (warm::name(action), warm::act(action, color)),
         Command::WarmReader => ("warm-reader", warm::reader()),
         Command::Boost { action } => (action.name(), boost::boost(action, color)),
+        Command::BoostProcess(args) => ("boost-process", boost::process(args)),
         Command::Ramdisk { action } => (action.name(), ramdisk::run(action, color)),
         Command::RamdiskProcess => ("ramdisk-process", ramdisk::process()),
         Command::Lab { action } => ("lab", lab::lab(action, color)),

@@ -4,6 +4,7 @@
 //! [`OutputTarget`] then takes the whole text at once.
 
 pub mod advise;
+pub mod boost;
 pub mod clean;
 pub mod compare;
 pub mod copy;

@@ -29,8 +29,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "terrace",
         &[
-            "explain", "lab", "machine", "measure", "memops", "model", "place", "policy", "record",
-            "sys", "undo", "viewer",
+            "cache", "explain", "lab", "machine", "measure", "memops", "model", "place", "policy",
+            "record", "serve", "sys", "undo", "viewer",
         ],
     ),
     ("undo", &["machine", "model", "sys"]),

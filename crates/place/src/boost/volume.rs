@@ -3,6 +3,7 @@
 //! It is opened component by component and claimed by the kernel before anything is read of it, so
 //! that what was checked is what is used. The words say which mount, swap or device has it.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -66,12 +67,25 @@ impl Volume {
             let words = "something else uses it, which this process does not see";
             if is_busy { refused(ErrorKind::Impossible, words) } else { failed(path, error) }
         })?;
-        let numbers = sys::block::numbers_of(&file).map_err(|error| failed(path, error))?;
-        if numbers != Some((major, minor)) {
+        let volume = Self::of_claimed(file, path, root)?;
+        if volume.numbers != (major, minor) {
             return Err(refused(ErrorKind::Impossible, "it was exchanged meanwhile"));
         }
-        let disk = block::of_device(root, major, minor);
-        let disk = disk.ok_or_else(|| refused(ErrorKind::Impossible, "no disk is known for it"))?;
+        Ok(volume)
+    }
+
+    /// The volume of a device that another process claimed, whose claim goes on with `file`: what
+    /// it holds is read anew. `path` is for messages.
+    ///
+    /// # Errors
+    /// `Impossible` for what is not a block device of a known disk; `Failed` if it cannot be read.
+    pub fn of_claimed(file: File, path: &Path, root: &Root) -> Result<Self> {
+        let refused =
+            |reason: &str| Error::new(ErrorKind::Impossible, OPERATION, reason.to_owned()).at(path);
+        let numbers = sys::block::numbers_of(&file).map_err(|error| failed(path, error))?;
+        let (major, minor) = numbers.ok_or_else(|| refused("it is not a block device"))?;
+        let disk = block::of_device(root, major, minor)
+            .ok_or_else(|| refused("no disk is known for it"))?;
         let device = FileDevice::new(file).map_err(|error| failed(path, error))?;
         let unread = |error| Error::new(ErrorKind::Failed, OPERATION, error).at(path);
         Ok(Self {

@@ -13,6 +13,11 @@ use std::time::Duration;
 pub enum Boost {
     Qualify(QualifyArgs),
     Receipt(ReceiptArgs),
+    Attach(CacheArgs),
+    Status(CacheStatusArgs),
+    Explain(CacheExplainArgs),
+    Detach(DetachArgs),
+    Serve(CacheArgs),
 }
 
 impl Boost {
@@ -21,6 +26,11 @@ impl Boost {
         match self {
             Self::Qualify(_) => "boost qualify",
             Self::Receipt(_) => "boost receipt",
+            Self::Attach(_) => "boost attach",
+            Self::Status(_) => "boost status",
+            Self::Explain(_) => "boost explain",
+            Self::Detach(_) => "boost detach",
+            Self::Serve(_) => "boost serve",
         }
     }
 }
@@ -73,4 +83,72 @@ pub struct ReceiptArgs {
     /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
+}
+
+/// Read a disk through a cache on flash, which may be pulled at any time
+///
+/// Prints what a kill, a pull and a power cut will do on this kernel, starts a service, and names
+/// the block device to mount instead of the disk. Reads that come twice are kept on the flash;
+/// writes go to the disk. A disk that is in use is refused. As `boost serve` in the background.
+#[derive(Clone, Debug, Args)]
+pub struct CacheArgs {
+    /// What the cache is called: letters, digits, `-`, `_` and `.`
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
+
+    /// The disk or partition that is read through the cache, not mounted
+    #[arg(long, value_name = "DEV")]
+    pub backing: PathBuf,
+
+    /// The file of the cache on a stick or an SSD, made if it does not exist
+    #[arg(long, value_name = "FILE")]
+    pub cache: PathBuf,
+
+    /// Bytes that the file may have
+    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = value::size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// The directory of the key and the journal, on another disk than the cache
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/terrace/boost")]
+    pub state: PathBuf,
+
+    /// Use FILE though it is not of this cache: what it holds is lost
+    #[arg(long)]
+    pub take_file: bool,
+}
+
+/// Say what the attached caches do
+///
+/// For each: the reads that it answered, what it holds, and what was written to the flash.
+#[derive(Clone, Debug, Args)]
+pub struct CacheStatusArgs {
+    /// Only this one
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: Option<String>,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Say which device answers a read of one place of the volume
+#[derive(Clone, Debug, Args)]
+pub struct CacheExplainArgs {
+    /// The cache
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
+
+    /// A byte of the volume
+    #[arg(value_name = "OFFSET", value_parser = value::place)]
+    pub offset: Bytes,
+}
+
+/// End a cache, so that it is warm at the next attach
+///
+/// The block device must be unmounted. Says whether the cache is proved fresh.
+#[derive(Clone, Debug, Args)]
+pub struct DetachArgs {
+    /// The cache
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
 }

@@ -49,6 +49,26 @@ pub fn size(text: &str) -> Result<Bytes, String> {
     }
 }
 
+/// What a cache is called: it is also the name of a directory.
+pub fn cache_name(text: &str) -> Result<String, String> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if text.is_empty()
+        || text.starts_with(['.', '-'])
+        || text.len() > 64
+        || !text.chars().all(is_letter)
+    {
+        return Err(
+            "a name has letters, digits, `-`, `_` and `.`, and at most 64 of them".to_owned()
+        );
+    }
+    Ok(text.to_owned())
+}
+
+/// A place in bytes: `0`, `4096`, `1g`.
+pub fn place(text: &str) -> Result<Bytes, String> {
+    text.parse::<Bytes>().map_err(|error| error.to_string())
+}
+
 /// A size with a sign: `2g`, `+2g`, `-1g`; not 0.
 pub fn signed_size(text: &str) -> Result<i64, String> {
     let (sign, digits) = match text.as_bytes().first() {

@@ -1,8 +1,18 @@
-//! `terrace boost`: makes the plan, measures, and judges by the rules of `explain`.
+//! `terrace boost`: would a cache on flash help (`qualify`, `receipt`, which change nothing), and
+//! the cache itself.
 //!
-//! It attaches nothing and changes nothing.
+//! - [`parts`] joins what `place` found and claimed with what `cache` is attached with.
+//! - [`serve`] keeps a process that serves, [`serving`], which drives the engine.
+//! - [`attach`] starts the service and asks it, by the socket of [`control`].
 
+mod attach;
+mod control;
+mod parts;
 mod receipt;
+mod serve;
+mod serving;
+
+pub use serving::process;
 
 use super::deliver::Delivery;
 use crate::args::When;
@@ -21,6 +31,11 @@ pub fn boost(action: &Boost, color: When) -> Result<Exit> {
     match action {
         Boost::Qualify(args) => measure_candidate(args, color),
         Boost::Receipt(args) => receipt::receipt(args, color),
+        Boost::Attach(args) => attach::attach(args),
+        Boost::Status(args) => attach::status(args, color),
+        Boost::Explain(args) => attach::explain(args),
+        Boost::Detach(args) => attach::detach(args),
+        Boost::Serve(args) => serve::serve(args),
     }
 }
 

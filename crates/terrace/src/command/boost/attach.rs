@@ -1,0 +1,176 @@
+//! `terrace boost attach`, `status`, `explain` and `detach`.
+//!
+//! The first starts the service of a cache, the others ask it.
+
+use super::control::{self, Detached, Question};
+use super::parts::Parts;
+use super::serve;
+use crate::args::When;
+use crate::args::boost::{CacheArgs, CacheExplainArgs, CacheStatusArgs, DetachArgs};
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::boost::{CacheStatus, CacheStatuses, page};
+use crate::output::{self, OutputTarget, Page, json};
+use cache::Start;
+use machine::Root;
+use model::text::escaped;
+use place::boost::plan::{AttachPlan, ExportMethod};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a service may take to begin.
+const BEGIN_WAIT: Duration = Duration::from_secs(60);
+
+/// Prints the plan, starts the service, and names the device to use.
+///
+/// # Errors
+/// Which part is refused, and why; then nothing was changed but the file of the cache.
+pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
+    if sys::process::effective_uid() != 0 {
+        return Err(Error::new(Exit::Impossible, "only root can attach a cache"));
+    }
+    let args = CacheArgs {
+        backing: whole(&args.backing)?,
+        cache: whole(&args.cache)?,
+        state: whole(&args.state)?,
+        ..args.clone()
+    };
+    if let Ok(status) = control::status(&args.name) {
+        let text = format!("{} is attached already, as {}", args.name, status.device);
+        return Err(Error::usage(text));
+    }
+    output::show(&plan(&args)?);
+    let device = start(&args)?;
+    Ok(output::show(&format!(
+        "{0} is served: use {device} instead of {1}.\n",
+        escaped(&args.name),
+        escaped(&args.backing.display().to_string())
+    )))
+}
+
+fn whole(path: &std::path::Path) -> Result<std::path::PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))
+}
+
+/// Looks at all parts, makes or takes the file of the cache, and says what will be.
+fn plan(args: &CacheArgs) -> Result<String> {
+    let root = Root::system();
+    let release = machine::kernel::release(&root).unwrap_or_default();
+    let export = ExportMethod::for_kernel(&release);
+    if export == ExportMethod::Nbd {
+        let text = format!(
+            "Linux {release} does not send requests again when the service is killed: 6.9 does"
+        );
+        return Err(Error::new(Exit::Impossible, text));
+    }
+    let parts = Parts::open(args, &root, None)?;
+    let cold = match parts.setup.start(&parts.journal) {
+        Start::Warm => None,
+        Start::Cold(why) => Some(why.to_string()),
+    };
+    let bytes = parts.medium_bytes();
+    let plan = parts.with_medium(args, &root, |place, own| {
+        let plan = AttachPlan::of(&parts.volume, &place, bytes, cold.as_deref(), export);
+        drop(place.open(own, args.take_file)?);
+        Ok(plan)
+    })?;
+    let lines = plan.lines.iter().map(|line| format!("{}\n", escaped(line)));
+    Ok(lines.collect())
+}
+
+/// Starts the service, which goes on when this process has ended; the block device.
+fn start(args: &CacheArgs) -> Result<String> {
+    let failed = |text: String| Error::new(Exit::Partial, text);
+    let directory = control::directory(&args.name)?;
+    let _ = directory.remove(control::LOG.as_ref());
+    let log = directory.create_new(control::LOG.as_ref(), 0o600)?;
+    let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let mut command = Command::new(program);
+    command.args(["boost", "serve"]).args(serve::words(args)).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(log));
+    let mut service = command.spawn().map_err(|error| failed(error.to_string()))?;
+    let end = Instant::now() + BEGIN_WAIT;
+    loop {
+        if let Ok(CacheStatus { device, .. }) = control::status(&args.name) {
+            return Ok(device);
+        }
+        let ended = service.try_wait().map_err(|error| failed(error.to_string()))?;
+        if ended.is_some() || Instant::now() > end {
+            let said = std::fs::read_to_string(control::path(&directory, control::LOG));
+            let line = first_line(&said.unwrap_or_default());
+            control::remove(&args.name);
+            return Err(failed(format!("the service did not begin: {line}")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What the service said first, without the name of this program.
+fn first_line(said: &str) -> String {
+    let line = said.lines().next().unwrap_or("it said nothing");
+    line.strip_prefix("terrace: ").unwrap_or(line).to_owned()
+}
+
+/// Shows what the caches do.
+///
+/// # Errors
+/// `Usage` for a name that is not attached.
+pub(super) fn status(args: &CacheStatusArgs, color: When) -> Result<Exit> {
+    let caches = match &args.name {
+        Some(name) => vec![control::status(name)?],
+        None => control::names()?.iter().filter_map(|name| control::status(name).ok()).collect(),
+    };
+    let target = OutputTarget::of(None)?;
+    let text = if args.json {
+        json::render(&CacheStatuses { schema: "terrace.boost_status/1", caches: &caches })?
+    } else {
+        page(&caches, Page::of(&target, color))
+    };
+    target.write(&text)?;
+    Ok(Exit::Done)
+}
+
+/// Says which device answers a read of one place.
+///
+/// # Errors
+/// `Usage` for a name that is not attached, and for a place behind the end.
+pub(super) fn explain(args: &CacheExplainArgs) -> Result<Exit> {
+    let at = args.offset.0;
+    let is_cached: Option<bool> = control::ask(&args.name, Question::IsCached(at))?;
+    let Some(is_cached) = is_cached else {
+        return Err(Error::usage(format!("byte {at} is behind the end of the volume")));
+    };
+    let text = if is_cached {
+        format!("Byte {at} is in the cache: a read of it is answered from the flash.\n")
+    } else {
+        format!(
+            "Byte {at} is not in the cache: a read of it goes to the disk. It is cached when it \
+             is read twice within what the cache remembers, and not in a long run.\n"
+        )
+    };
+    Ok(output::show(&text))
+}
+
+/// Ends a cache.
+///
+/// # Errors
+/// `Usage` for a name that is not attached; `Impossible` while its device is in use.
+pub(super) fn detach(args: &DetachArgs) -> Result<Exit> {
+    let detached: Detached = control::ask(&args.name, Question::Detach)?;
+    if let Some(used) = detached.refused {
+        let error = Error::new(Exit::Impossible, format!("{used}: unmount it first"));
+        return Err(error);
+    }
+    // Its files are removed by the service.
+    let end = Instant::now() + BEGIN_WAIT;
+    while control::names()?.contains(&args.name) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let how = if detached.is_proved {
+        "proved fresh: it is warm at the next attach of an unchanged volume"
+    } else {
+        "not proved fresh: it is empty at the next attach"
+    };
+    Ok(output::show(&format!("{} is detached, and {how}.\n", escaped(&args.name))))
+}

@@ -1,0 +1,143 @@
+//! How a served cache is asked: one line to its socket, one line of JSON back. The socket is in a
+//! directory that only root can enter.
+
+use crate::error::{Error, Result};
+use crate::exit::Exit;
+use crate::output::boost::CacheStatus;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+use sys::directory::Directory;
+
+/// The file that the volume is served as.
+pub(super) const EXPORT: &str = "volume";
+/// A link to the block device, for /etc/fstab: its number is another one each time.
+pub(super) const DEVICE: &str = "device";
+/// What the service has said, kept for the case that it ends.
+pub(super) const LOG: &str = "log";
+const SOCKET: &str = "socket";
+const CACHES: &str = "boost";
+/// A line that is asked is short, and so is an answer.
+const LINE_BYTES: u64 = 64 << 10;
+/// How long one end waits for the line of the other.
+const LINE_WAIT: Duration = Duration::from_secs(5);
+/// How long the end of a cache may take.
+const DETACH_WAIT: Duration = Duration::from_secs(120);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Question {
+    Status,
+    /// Whether a byte of the volume is cached.
+    IsCached(u64),
+    Detach,
+}
+
+/// How the end of a cache was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Detached {
+    /// Whether it is proved fresh.
+    pub(super) is_proved: bool,
+    /// Why it did not end.
+    pub(super) refused: Option<String>,
+}
+
+/// The directory of a cache while it is served; made if it was not there.
+pub(super) fn directory(name: &str) -> Result<Directory> {
+    let own = record::run_directory::own()?;
+    Ok(Directory::create_private(&own.path().join(CACHES).join(name))?)
+}
+
+/// The names of all that have such a directory.
+pub(super) fn names() -> Result<Vec<String>> {
+    let Some(own) = record::run_directory::existing()? else { return Ok(Vec::new()) };
+    let Ok(caches) = own.subdirectory(OsStr::new(CACHES)) else { return Ok(Vec::new()) };
+    let found = caches.names()?.into_iter().filter_map(|name| name.into_string().ok());
+    let mut names: Vec<String> = found.collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The path of a file in the directory of a cache, for calls that take no descriptor.
+pub(super) fn path(directory: &Directory, name: &str) -> PathBuf {
+    directory.path().join(name)
+}
+
+/// Listens for questions, in the place of a process that was killed.
+///
+/// # Errors
+/// If the socket cannot be made.
+pub(super) fn listen(directory: &Directory) -> Result<UnixListener> {
+    let _ = directory.remove(OsStr::new(SOCKET));
+    let failed = |error| Error::new(Exit::Partial, format!("cannot listen for questions: {error}"));
+    let listener = UnixListener::bind(path(directory, SOCKET)).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Removes what a served cache had in its directory, and that.
+pub(super) fn remove(name: &str) {
+    let Ok(directory) = directory(name) else { return };
+    for file in [SOCKET, EXPORT, LOG, DEVICE] {
+        let _ = directory.remove(OsStr::new(file));
+    }
+    if let Ok(caches) =
+        record::run_directory::own().and_then(|own| Ok(own.subdirectory(OsStr::new(CACHES))?))
+    {
+        let _ = caches.remove_directory(OsStr::new(name));
+    }
+}
+
+/// Asks the served cache `name`.
+///
+/// # Errors
+/// `Usage` if there is none of this name, and if it does not answer.
+pub(super) fn ask<A: DeserializeOwned>(name: &str, question: Question) -> Result<A> {
+    let not_served = || {
+        Error::usage(format!("no cache {name} is attached"))
+            .hint("`terrace boost status` lists those that are")
+    };
+    if !names()?.iter().any(|known| known == name) {
+        return Err(not_served());
+    }
+    let socket = path(&directory(name)?, SOCKET);
+    let mut stream = UnixStream::connect(socket).map_err(|_| not_served())?;
+    let wait = if question == Question::Detach { DETACH_WAIT } else { LINE_WAIT };
+    let failed =
+        |error: String| Error::new(Exit::Partial, format!("{name} does not answer: {error}"));
+    let line = serde_json::to_string(&question).map_err(|error| failed(error.to_string()))?;
+    let mut answer = String::new();
+    stream
+        .set_read_timeout(Some(wait))
+        .and_then(|()| stream.write_all(format!("{line}\n").as_bytes()))
+        .and_then(|()| BufReader::new((&stream).take(LINE_BYTES)).read_line(&mut answer))
+        .map_err(|error| failed(sys::plain_reason(&error)))?;
+    serde_json::from_str(&answer).map_err(|error| failed(error.to_string()))
+}
+
+/// The status of a cache, once it is served.
+pub(super) fn status(name: &str) -> Result<CacheStatus> {
+    ask(name, Question::Status)
+}
+
+/// The question of a client; `None` if it asks nothing that is known.
+pub(super) fn question(stream: &UnixStream) -> Option<Question> {
+    stream.set_nonblocking(false).ok()?;
+    stream.set_read_timeout(Some(Duration::from_millis(200))).ok()?;
+    stream.set_write_timeout(Some(Duration::from_millis(200))).ok()?;
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_BYTES)).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+/// Answers a client, which may have gone.
+pub(super) fn answer(mut stream: &UnixStream, answer: &impl Serialize) {
+    let mut line = serde_json::to_vec(answer).unwrap_or_default();
+    line.push(b'\n');
+    let _ = stream.write_all(&line);
+}

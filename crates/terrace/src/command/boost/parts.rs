@@ -1,0 +1,110 @@
+//! The parts of a flash cache, each found, locked or claimed, and joined to what the engine is
+//! attached with.
+
+use crate::args::boost::CacheArgs;
+use crate::error::{Error, Result};
+use cache::{Geometry, Limits, Setup};
+use machine::Root;
+use place::boost::host::{HostPart, random};
+use place::boost::medium::{MediumFile, MediumPlace, OwnMedium};
+use place::boost::plan::check_disks;
+use place::boost::volume::Volume;
+use std::fs::File;
+
+/// Bytes of a segment at most, as large as erase blocks are.
+const SEGMENT_BYTES_MAX: u64 = 4 << 20;
+/// And at least.
+const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+/// A small cache has so many segments, so that not all of it is given up for the next one.
+const SEGMENTS_MIN: u64 = 32;
+
+/// Volume and host part of a cache, and what the engine is attached with.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) volume: Volume,
+    pub(super) host: HostPart,
+    pub(super) setup: Setup,
+    /// The journal as it was found.
+    pub(super) journal: Vec<u8>,
+}
+
+impl Parts {
+    /// Locks the host's part, and claims the volume unless the process before left its claim.
+    ///
+    /// # Errors
+    /// Which part is refused, and why.
+    pub(super) fn open(args: &CacheArgs, root: &Root, claimed: Option<File>) -> Result<Self> {
+        let host = HostPart::open(&args.state, &args.name)?;
+        let volume = match claimed {
+            Some(file) => Volume::of_claimed(file, &args.backing, root)?,
+            None => Volume::claim(&args.backing, root)?,
+        };
+        let segment = segment_bytes(args.size.0);
+        let geometry = Geometry::fit(volume.bytes, args.size.0, segment).map_err(Error::usage)?;
+        let setup = Setup {
+            geometry,
+            volume_id: volume.id,
+            key: host.key(),
+            salt: random()?,
+            new_cache_id: random()?,
+            witnesses: volume.content.witnesses.clone(),
+            proof: volume.content.proof,
+            may_format: false,
+            limits: Limits::fit(&geometry),
+        };
+        let journal = host.read_journal(cache::journal_bytes(&geometry), cache::newer_version)?;
+        Ok(Self { volume, host, setup, journal })
+    }
+
+    /// Bytes that the file of the cache has when it is full.
+    pub(super) fn medium_bytes(&self) -> u64 {
+        let geometry = &self.setup.geometry;
+        u64::from(geometry.segment_bytes) * (u64::from(geometry.segments) + 1)
+    }
+
+    /// Finds the file of the cache and opens it, or makes it.
+    ///
+    /// # Errors
+    /// If it is not this cache's, on the wrong disk, or has no room.
+    pub(super) fn open_medium(&self, args: &CacheArgs, root: &Root) -> Result<MediumFile> {
+        self.with_medium(args, root, |place, own| Ok(place.open(own, args.take_file)?))
+    }
+
+    /// Finds the file of the cache, refuses a wrong disk, and passes on what it is known by.
+    ///
+    /// # Errors
+    /// As [`Parts::open_medium`].
+    pub(super) fn with_medium<T>(
+        &self,
+        args: &CacheArgs,
+        root: &Root,
+        then: impl FnOnce(MediumPlace, &OwnMedium<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let place = MediumPlace::find(&args.cache, root)?;
+        check_disks(root, &self.volume, &place, &self.host)?;
+        let own = OwnMedium {
+            header: self.setup.medium_header(&self.journal),
+            bytes: self.medium_bytes(),
+            is_own: &|block| self.setup.owns_medium(&self.journal, block),
+            newer: cache::newer_version,
+        };
+        then(place, &own)
+    }
+}
+
+/// The same for the same size, so that a cache is warm at its next attach.
+fn segment_bytes(size: u64) -> u32 {
+    let most = (size / SEGMENTS_MIN).clamp(SEGMENT_BYTES_MIN, SEGMENT_BYTES_MAX);
+    1 << most.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::segment_bytes;
+
+    #[test]
+    fn small_caches_have_small_segments() {
+        let sizes = [1 << 20, 16 << 20, 100 << 20, 1 << 30, 1 << 40].map(segment_bytes);
+        assert_eq!(sizes, [256 << 10, 512 << 10, 2 << 20, 4 << 20, 4 << 20]);
+    }
+}

@@ -1,0 +1,316 @@
+//! `terrace boost attach` on real loop devices: a file system in use over a cache whose service is
+//! killed, whose flash is unplugged, and which is warm after a detach. Needs root and FUSE with
+//! resend (Linux 6.9).
+
+// A helper of tests may unwrap as the tests do.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../serve/tests/served/load.rs"]
+mod load;
+mod support;
+
+use load::Tally;
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use support::{Ran, as_ordinary_user, terrace};
+use sys::memory::AlignedBuffer;
+use testkit::{
+    FaultPlan, FaultyDisk, FileSystem, LoopDevice, Mount, Mounted, TempDir, with_default_signals,
+};
+
+const MIB: u64 = 1 << 20;
+const VOLUME: u64 = 96 * MIB;
+const PATIENCE: Duration = Duration::from_secs(30);
+const BLOCK: usize = 4096;
+
+/// A volume with ext4, and what is attached to it.
+struct Scene {
+    name: String,
+    volume: LoopDevice,
+    directory: TempDir,
+}
+
+impl Scene {
+    /// `None` where the machine cannot serve a cache, which is said.
+    fn new(what: &str) -> Option<Self> {
+        let made = Self::made(what);
+        made.map_err(testkit::skip).ok()
+    }
+
+    fn made(what: &str) -> Result<Self, String> {
+        if !testkit::is_admin() {
+            return Err("root outside of a container".to_owned());
+        }
+        sys::fuse_device::open().map_err(|error| error.to_string())?;
+        let directory = TempDir::new();
+        let image = directory.join("volume");
+        File::create(&image).unwrap().set_len(VOLUME).unwrap();
+        let volume = LoopDevice::over(&image)?;
+        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(volume.path()).status();
+        assert!(made.unwrap().success());
+        let name = format!("terrace-test-{what}-{}", std::process::id());
+        Ok(Self { name, volume, directory })
+    }
+
+    fn attach(&self, medium: &Path) -> Ran {
+        terrace(&format!(
+            "boost attach {} --backing {} --cache {} --size 24m --state {}",
+            self.name,
+            self.volume.path().display(),
+            medium.display(),
+            self.directory.join("state").display()
+        ))
+    }
+
+    fn status(&self) -> Value {
+        let text = terrace(&format!("boost status {} --json", self.name)).done();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema"], "terrace.boost_status/1");
+        value["caches"][0].clone()
+    }
+
+    fn device(&self) -> PathBuf {
+        PathBuf::from(self.status()["device"].as_str().unwrap())
+    }
+
+    fn detach(&self) -> Ran {
+        terrace(&format!("boost detach {}", self.name))
+    }
+
+    /// Kills the process that serves, and waits for its successor.
+    fn kill(&self) {
+        let process = self.status()["process"].as_u64().unwrap();
+        let killed = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+        assert!(killed.unwrap().success());
+        wait_until("a successor answers", || {
+            let asked = terrace(&format!("boost status {} --json", self.name));
+            asked.code == Some(0) && !asked.out.contains(&format!("\"process\": {process},"))
+        });
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if terrace(&format!("boost status {}", self.name)).code == Some(0) {
+            self.detach();
+        }
+    }
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads a device past the page cache, in an order that is no run.
+fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
+    const DIRECT: i32 = 0o40000;
+    let file = File::options().read(true).custom_flags(DIRECT).open(device).unwrap();
+    let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
+    let mut content = vec![0; blocks as usize * BLOCK];
+    for number in 0..blocks {
+        // A prime, so that each is met once.
+        let block = number * 7919 % blocks;
+        file.read_exact_at(&mut buffer, block * BLOCK as u64).unwrap();
+        let at = block as usize * BLOCK;
+        content[at..at + BLOCK].copy_from_slice(&buffer);
+    }
+    content
+}
+
+#[test]
+fn a_killed_service_has_a_successor_and_no_request_fails() {
+    let Some(scene) = Scene::new("kill") else { return };
+    let medium = match Mounted::ext4(64 * MIB) {
+        Ok(medium) => medium,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = medium.path().join("cache");
+    let attached = scene.attach(&file).done();
+    assert!(attached.contains("start    cold: the cache is new"), "{attached}");
+    let device = scene.device();
+    let use_it = format!("use {} instead of {}", device.display(), scene.volume.path().display());
+    assert!(attached.contains(&use_it), "{attached}");
+    let again = scene.attach(&file);
+    again.refused(2, "is attached already");
+    let point = scene.directory.join("point");
+    let mount = Mount::existing(FileSystem::Ext4, &device, point).unwrap();
+    let refused = scene.detach();
+    refused.refused(3, "is mounted at");
+    let files: Vec<PathBuf> = (0..4).map(|it| mount.path().join(it.to_string())).collect();
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    files.iter().for_each(|file| load::prepare(file));
+    std::thread::scope(|scope| {
+        for (seed, file) in files.iter().enumerate() {
+            let (tally, stop) = (&tally, &stop);
+            scope.spawn(move || load::run(file, seed as u64, tally, stop));
+        }
+        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for _ in 0..5 {
+                let before = tally.requests.load(Ordering::Relaxed);
+                wait_until("the load goes on", || {
+                    tally.requests.load(Ordering::Relaxed) > before + 200
+                });
+                scene.kill();
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        killed.unwrap();
+    });
+    println!("{tally:?}");
+    assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0));
+    drop(mount);
+    let checked = Command::new("e2fsck").args(["-f", "-n"]).arg(&device).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    let detached = scene.detach().done();
+    assert!(detached.contains("is detached, and proved fresh"), "{detached}");
+}
+
+#[test]
+fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
+    let Some(scene) = Scene::new("warm") else { return };
+    let medium = match Mounted::ext4(64 * MIB) {
+        Ok(medium) => medium,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = medium.path().join("cache");
+    scene.attach(&file).done();
+    let device = scene.device();
+    // The second round fills the cache.
+    let blocks = 2000;
+    let first = read_blocks(&device, blocks);
+    assert!(read_blocks(&device, blocks) == first);
+    wait_until("it is filled", || scene.status()["cached_bytes"].as_u64().unwrap() > MIB);
+    let detached = scene.detach().done();
+    assert!(detached.contains("is detached, and proved fresh"), "{detached}");
+    let gone = terrace(&format!("boost status {}", scene.name));
+    gone.refused(2, "is attached");
+    assert!(!Path::new("/run/terrace/boost").join(&scene.name).exists());
+
+    let attached = scene.attach(&file).done();
+    assert!(attached.contains("start    warm"), "{attached}");
+    let device = scene.device();
+    wait_until("it is recovered", || scene.status()["cached_bytes"].as_u64().unwrap() > MIB);
+    let before = scene.status();
+    assert_eq!(before["cold"], Value::Null);
+    assert!(read_blocks(&device, blocks) == first);
+    let hits = scene.status()["hits"].as_u64().unwrap() - before["hits"].as_u64().unwrap();
+    assert!(hits > blocks / 2, "{hits} of {blocks} came from the cache");
+    let places = [0, (blocks - 1) * BLOCK as u64].map(|offset| {
+        let said = terrace(&format!("boost explain {} {offset}", scene.name)).done();
+        said.contains("is in the cache")
+    });
+    assert!(places.contains(&true), "{places:?}");
+    terrace(&format!("boost explain {} {VOLUME}", scene.name)).refused(2, "behind the end");
+    let page = terrace(&format!("boost status {}", scene.name)).done();
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("came from the cache"), "{page}");
+    scene.detach().done();
+
+    // Written by another: nothing of the cache is used.
+    let point = scene.directory.join("elsewhere");
+    let mount = Mount::existing(FileSystem::Ext4, scene.volume.path(), point).unwrap();
+    fs::write(mount.path().join("new"), "new").unwrap();
+    drop(mount);
+    let attached = scene.attach(&file).done();
+    assert!(attached.contains("start    cold: the volume was written elsewhere"), "{attached}");
+    scene.detach().done();
+}
+
+#[test]
+fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
+    let Some(scene) = Scene::new("refuse") else { return };
+    let medium = match Mounted::ext4(64 * MIB) {
+        Ok(medium) => medium,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = medium.path().join("cache");
+    let point = scene.directory.join("point");
+    let mount = Mount::existing(FileSystem::Ext4, scene.volume.path(), point).unwrap();
+    scene.attach(&file).refused(3, "is mounted at");
+    drop(mount);
+    fs::write(&file, "a letter to a friend").unwrap();
+    scene.attach(&file).refused(3, "it is not a cache");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a letter to a friend");
+    scene.attach(Path::new("/dev/shm/terrace-test-cache")).refused(3, "no disk is known");
+    terrace("boost detach no-such").refused(2, "no cache no-such is attached");
+    terrace("boost explain no-such 0").refused(2, "no cache no-such is attached");
+    let words = "boost attach x --backing /dev/null --cache /c";
+    terrace(words).refused(2, "not a block device");
+    if let Some(command) = as_ordinary_user("boost attach x --backing /dev/null --cache /c") {
+        support::run(command).refused(3, "only root can attach a cache");
+    }
+    assert!(!Path::new("/run/terrace/boost/x").exists());
+}
+
+/// A directory that is seen at a second place.
+struct Bound<'p>(&'p Path);
+
+impl<'p> Bound<'p> {
+    fn at(place: &'p Path, from: &Path) -> Self {
+        let mount = with_default_signals("mount").arg("--bind").arg(from).arg(place).status();
+        assert!(mount.unwrap().success());
+        Self(place)
+    }
+}
+
+impl Drop for Bound<'_> {
+    fn drop(&mut self) {
+        let _ = with_default_signals("umount").arg("-l").arg(self.0).status();
+    }
+}
+
+#[test]
+fn an_unplugged_flash_costs_no_read_and_serves_again_when_it_is_back() {
+    let Some(scene) = Scene::new("unplug") else { return };
+    let disk = match FaultyDisk::new(64 * MIB, FaultPlan::new()) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    let mounted = match disk.mount(FileSystem::Ext4) {
+        Ok(mounted) => mounted,
+        Err(need) => return testkit::skip(need),
+    };
+    // The same path for each mount, as a desktop has it.
+    let place = scene.directory.join("stick");
+    fs::create_dir(&place).unwrap();
+    let bound = Bound::at(&place, mounted.path());
+    scene.attach(&place.join("cache")).done();
+    let device = scene.device();
+    let first = read_blocks(&device, 1000);
+    assert!(read_blocks(&device, 1000) == first);
+    wait_until("it is filled", || scene.status()["cached_bytes"].as_u64().unwrap() > MIB);
+    disk.unplug();
+    wait_until("it is noticed", || {
+        assert!(read_blocks(&device, 1000) == first);
+        scene.status()["off"].is_string()
+    });
+    let page = terrace(&format!("boost status {}", scene.name)).done();
+    assert!(page.contains("all reads of"), "{page}");
+    drop(bound);
+    drop(mounted);
+    disk.plug();
+    let mounted = disk.mount_again(FileSystem::Ext4).unwrap();
+    let bound = Bound::at(&place, mounted.path());
+    wait_until("it serves again", || scene.status()["off"].is_null());
+    let hits = || scene.status()["hits"].as_u64().unwrap();
+    let before = hits();
+    assert!(read_blocks(&device, 1000) == first);
+    assert!(read_blocks(&device, 1000) == first);
+    wait_until("reads come from it", || {
+        assert!(read_blocks(&device, 1000) == first);
+        hits() > before
+    });
+    scene.detach().done();
+    drop(bound);
+}
