@@ -44,23 +44,33 @@ impl Scene {
     }
 
     fn made(what: &str) -> Result<Self, String> {
+        Self::of(what, &["mkfs.ext4", "-q", "-F"], VOLUME)
+    }
+
+    /// A volume with what `maker` makes.
+    fn of(what: &str, maker: &[&str], bytes: u64) -> Result<Self, String> {
         if !testkit::is_admin() {
             return Err("root outside of a container".to_owned());
         }
         sys::fuse_device::open().map_err(|error| error.to_string())?;
         let directory = TempDir::new();
         let image = directory.join("volume");
-        File::create(&image).unwrap().set_len(VOLUME).unwrap();
+        File::create(&image).unwrap().set_len(bytes).unwrap();
         let volume = LoopDevice::over(&image)?;
-        let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(volume.path()).status();
-        assert!(made.unwrap().success());
+        let made = Command::new(maker[0]).args(&maker[1..]).arg(volume.path()).output();
+        let made = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
+        assert!(made.status.success(), "{made:?}");
         let name = format!("terrace-test-{what}-{}", std::process::id());
         Ok(Self { name, volume, directory })
     }
 
     fn attach(&self, medium: &Path) -> Ran {
+        self.act("attach", medium)
+    }
+
+    fn act(&self, action: &str, medium: &Path) -> Ran {
         terrace(&format!(
-            "boost attach {} --backing {} --cache {} --size 24m --state {}",
+            "boost {action} {} --backing {} --cache {} --size 24m --state {}",
             self.name,
             self.volume.path().display(),
             medium.display(),
@@ -227,6 +237,64 @@ fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     scene.detach().done();
 }
 
+/// XFS shows a write elsewhere only from what it holds after the last one.
+#[test]
+fn a_volume_with_xfs_is_warm_after_a_detach_alone() {
+    let scene = match Scene::of("xfs", &["mkfs.xfs", "-q", "-f"], 320 * MIB) {
+        Ok(scene) => scene,
+        Err(need) => return testkit::skip(need),
+    };
+    let medium = match Mounted::ext4(64 * MIB) {
+        Ok(medium) => medium,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = medium.path().join("cache");
+    scene.attach(&file).done();
+    let device = scene.device();
+    let first = read_blocks(&device, 500);
+    assert!(read_blocks(&device, 500) == first);
+    let detached = scene.detach().done();
+    assert!(detached.contains("is detached, and proved fresh"), "{detached}");
+    let attached = scene.attach(&file).done();
+    assert!(attached.contains("start    warm"), "{attached}");
+    scene.kill();
+    assert!(scene.status()["cold"].is_string(), "{}", scene.status());
+    assert!(read_blocks(&scene.device(), 500) == first);
+    scene.detach().done();
+}
+
+#[test]
+fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
+    let Some(scene) = Scene::new("again") else { return };
+    let medium = match Mounted::ext4(64 * MIB) {
+        Ok(medium) => medium,
+        Err(need) => return testkit::skip(need),
+    };
+    let file = medium.path().join("cache");
+    scene.attach(&file).done();
+    scene.act("serve", &file).refused(3, "another service has this name");
+    let device = scene.device();
+    let point = scene.directory.join("point");
+    let mount = Mount::existing(FileSystem::Ext4, &device, point).unwrap();
+    let process = scene.status()["process"].as_u64().unwrap();
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let keeper = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap();
+    let killed = Command::new("kill").args(["-KILL", keeper, &process.to_string()]).status();
+    assert!(killed.unwrap().success());
+    let in_use = scene.attach(&file);
+    assert_eq!(in_use.code, Some(3), "{in_use:?}");
+    drop(mount);
+    // The dead device may still be writing its errors.
+    wait_until("it is attached again", || scene.attach(&file).code == Some(0));
+    let before = scene.status();
+    assert_eq!((&before["cold"], &before["off"]), (&Value::Null, &Value::Null), "{before}");
+    // A signal to the process that serves ends it, as nothing uses the device.
+    let process = before["process"].as_u64().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &process]).status().unwrap().success());
+    let directory = Path::new("/run/terrace/boost").join(&scene.name);
+    wait_until("it ends", || !directory.exists());
+}
+
 #[test]
 fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
     let Some(scene) = Scene::new("refuse") else { return };
@@ -248,7 +316,7 @@ fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
     let words = "boost attach x --backing /dev/null --cache /c";
     terrace(words).refused(2, "not a block device");
     if let Some(command) = as_ordinary_user("boost attach x --backing /dev/null --cache /c") {
-        support::run(command).refused(3, "only root can attach a cache");
+        support::run(command).refused(3, "only root can use a cache");
     }
     assert!(!Path::new("/run/terrace/boost/x").exists());
 }

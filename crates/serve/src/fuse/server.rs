@@ -13,6 +13,7 @@ use crate::volume::{Volume, VolumeResult, is_within};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What the memory of a thread is filled with. Not 0: memory of zeros has no pages before they are
 /// touched. If the process is killed while the kernel copies a request into a page that is not
@@ -74,6 +75,21 @@ impl FileServer {
             threads.push(started);
         }
         Ok(Self { threads })
+    }
+
+    /// Waits for the unmount as [`Self::join`] does, for a time at most; whether it came. What is
+    /// still served then goes on.
+    #[must_use]
+    pub fn join_within(self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while !self.threads.iter().all(JoinHandle::is_finished) {
+            if Instant::now() > end {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.join();
+        true
     }
 
     /// Waits until the file system is unmounted.

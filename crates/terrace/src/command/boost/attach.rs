@@ -15,8 +15,11 @@ use cache::Start;
 use machine::Root;
 use model::text::escaped;
 use place::boost::plan::{AttachPlan, ExportMethod};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a service may take to begin.
@@ -27,16 +30,14 @@ const BEGIN_WAIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// Which part is refused, and why; then nothing was changed but the file of the cache.
 pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
-    if sys::process::effective_uid() != 0 {
-        return Err(Error::new(Exit::Impossible, "only root can attach a cache"));
-    }
+    control::only_root()?;
     let args = CacheArgs {
         backing: whole(&args.backing)?,
         cache: whole(&args.cache)?,
         state: whole(&args.state)?,
         ..args.clone()
     };
-    if let Ok(status) = control::status(&args.name) {
+    if let Some(status) = control::status_now(&args.name) {
         let text = format!("{} is attached already, as {}", args.name, status.device);
         return Err(Error::usage(text));
     }
@@ -82,28 +83,46 @@ fn plan(args: &CacheArgs) -> Result<String> {
 /// Starts the service, which goes on when this process has ended; the block device.
 fn start(args: &CacheArgs) -> Result<String> {
     let failed = |text: String| Error::new(Exit::Partial, text);
-    let directory = control::directory(&args.name)?;
-    let _ = directory.remove(control::LOG.as_ref());
-    let log = directory.create_new(control::LOG.as_ref(), 0o600)?;
+    let services = control::services()?;
+    let name = OsString::from(format!("{}.{}.log", args.name, std::process::id()));
+    let _ = services.remove(&name);
+    let mut log = services.create_new(&name, 0o600)?;
+    // It is read by its descriptor.
+    services.remove(&name)?;
+    let said = log.try_clone().map_err(|error| failed(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
     command.args(["boost", "serve"]).args(serve::words(args)).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(log));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(said));
     let mut service = command.spawn().map_err(|error| failed(error.to_string()))?;
     let end = Instant::now() + BEGIN_WAIT;
     loop {
-        if let Ok(CacheStatus { device, .. }) = control::status(&args.name) {
-            return Ok(device);
-        }
+        let status = control::status_now(&args.name);
+        // Another service of the same name may have answered.
         let ended = service.try_wait().map_err(|error| failed(error.to_string()))?;
-        if ended.is_some() || Instant::now() > end {
-            let said = std::fs::read_to_string(control::path(&directory, control::LOG));
-            let line = first_line(&said.unwrap_or_default());
-            control::remove(&args.name);
-            return Err(failed(format!("the service did not begin: {line}")));
+        match (status, ended) {
+            (Some(CacheStatus { device, .. }), None) => return Ok(device),
+            (_, Some(ended)) => return Err(ended_early(ended, &mut log)),
+            (None, None) if Instant::now() > end => {
+                sys::process::kill_group(service.id())?;
+                let _ = service.wait();
+                return Err(failed("the service did not begin within a minute".to_owned()));
+            }
+            (None, None) => std::thread::sleep(Duration::from_millis(20)),
         }
-        std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// Why a service ended before it served, with its own status.
+fn ended_early(ended: ExitStatus, log: &mut File) -> Error {
+    let mut said = String::new();
+    let _ = log.rewind().and_then(|()| log.take(4096).read_to_string(&mut said));
+    let exit = match ended.code() {
+        Some(2) => Exit::Usage,
+        Some(3) => Exit::Impossible,
+        _ => Exit::Partial,
+    };
+    Error::new(exit, format!("the service did not begin: {}", first_line(&said)))
 }
 
 /// What the service said first, without the name of this program.
@@ -119,7 +138,10 @@ fn first_line(said: &str) -> String {
 pub(super) fn status(args: &CacheStatusArgs, color: When) -> Result<Exit> {
     let caches = match &args.name {
         Some(name) => vec![control::status(name)?],
-        None => control::names()?.iter().filter_map(|name| control::status(name).ok()).collect(),
+        None => {
+            control::only_root()?;
+            control::names()?.iter().map(|name| control::status(name)).collect::<Result<_>>()?
+        }
     };
     let target = OutputTarget::of(None)?;
     let text = if args.json {
@@ -159,8 +181,7 @@ pub(super) fn explain(args: &CacheExplainArgs) -> Result<Exit> {
 pub(super) fn detach(args: &DetachArgs) -> Result<Exit> {
     let detached: Detached = control::ask(&args.name, Question::Detach)?;
     if let Some(used) = detached.refused {
-        let error = Error::new(Exit::Impossible, format!("{used}: unmount it first"));
-        return Err(error);
+        return Err(Error::new(Exit::Impossible, used));
     }
     // Its files are removed by the service.
     let end = Instant::now() + BEGIN_WAIT;

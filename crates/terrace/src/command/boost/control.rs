@@ -7,20 +7,23 @@ use crate::output::boost::CacheStatus;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::directory::Directory;
 
 /// The file that the volume is served as.
 pub(super) const EXPORT: &str = "volume";
 /// A link to the block device, for /etc/fstab: its number is another one each time.
 pub(super) const DEVICE: &str = "device";
-/// What the service has said, kept for the case that it ends.
-pub(super) const LOG: &str = "log";
 const SOCKET: &str = "socket";
 const CACHES: &str = "boost";
+/// Locks and logs of services, which outlive the directory of a cache.
+const SERVICES: &str = "boost-services";
+/// How long one service may take to follow another.
+const SUCCESSION: Duration = Duration::from_secs(5);
 /// A line that is asked is short, and so is an answer.
 const LINE_BYTES: u64 = 64 << 10;
 /// How long one end waits for the line of the other.
@@ -53,6 +56,26 @@ pub(super) fn directory(name: &str) -> Result<Directory> {
     Ok(Directory::create_private(&own.path().join(CACHES).join(name))?)
 }
 
+/// The file that the service of this name locks for its life.
+pub(super) fn lock(name: &str) -> Result<File> {
+    Ok(services()?.open_or_create(OsStr::new(name), 0o600)?)
+}
+
+/// Where services have their locks and what they said.
+pub(super) fn services() -> Result<Directory> {
+    let own = record::run_directory::own()?;
+    Ok(Directory::create_private(&own.path().join(SERVICES))?)
+}
+
+/// The directory of a cache that is served; `None` if there is none.
+fn existing(name: &str) -> Result<Option<Directory>> {
+    let Some(own) = record::run_directory::existing()? else { return Ok(None) };
+    match Directory::open_private(&own.path().join(CACHES).join(name)) {
+        Err(error) if error.kind == sys::ErrorKind::NotFound => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
 /// The names of all that have such a directory.
 pub(super) fn names() -> Result<Vec<String>> {
     let Some(own) = record::run_directory::existing()? else { return Ok(Vec::new()) };
@@ -82,8 +105,8 @@ pub(super) fn listen(directory: &Directory) -> Result<UnixListener> {
 
 /// Removes what a served cache had in its directory, and that.
 pub(super) fn remove(name: &str) {
-    let Ok(directory) = directory(name) else { return };
-    for file in [SOCKET, EXPORT, LOG, DEVICE] {
+    let Ok(Some(directory)) = existing(name) else { return };
+    for file in [SOCKET, EXPORT, DEVICE] {
         let _ = directory.remove(OsStr::new(file));
     }
     if let Ok(caches) =
@@ -96,17 +119,19 @@ pub(super) fn remove(name: &str) {
 /// Asks the served cache `name`.
 ///
 /// # Errors
-/// `Usage` if there is none of this name, and if it does not answer.
+/// `Usage` if there is none of this name; if it does not answer; for other users than root.
 pub(super) fn ask<A: DeserializeOwned>(name: &str, question: Question) -> Result<A> {
-    let not_served = || {
-        Error::usage(format!("no cache {name} is attached"))
-            .hint("`terrace boost status` lists those that are")
+    let end = Instant::now() + SUCCESSION;
+    let mut stream = loop {
+        if let Some(stream) = connect(name)? {
+            break stream;
+        }
+        if Instant::now() > end {
+            let text = format!("{name} does not answer: its service is being replaced");
+            return Err(Error::new(Exit::Partial, text));
+        }
+        std::thread::sleep(Duration::from_millis(20));
     };
-    if !names()?.iter().any(|known| known == name) {
-        return Err(not_served());
-    }
-    let socket = path(&directory(name)?, SOCKET);
-    let mut stream = UnixStream::connect(socket).map_err(|_| not_served())?;
     let wait = if question == Question::Detach { DETACH_WAIT } else { LINE_WAIT };
     let failed =
         |error: String| Error::new(Exit::Partial, format!("{name} does not answer: {error}"));
@@ -118,6 +143,27 @@ pub(super) fn ask<A: DeserializeOwned>(name: &str, question: Question) -> Result
         .and_then(|()| BufReader::new((&stream).take(LINE_BYTES)).read_line(&mut answer))
         .map_err(|error| failed(sys::plain_reason(&error)))?;
     serde_json::from_str(&answer).map_err(|error| failed(error.to_string()))
+}
+
+/// Connects to a cache; `None` while a service follows another.
+fn connect(name: &str) -> Result<Option<UnixStream>> {
+    only_root()?;
+    let Some(directory) = existing(name)? else {
+        return Err(Error::usage(format!("no cache {name} is attached"))
+            .hint("`terrace boost status` lists those that are"));
+    };
+    Ok(UnixStream::connect(path(&directory, SOCKET)).ok())
+}
+
+/// Refuses other users.
+pub(super) fn only_root() -> Result<()> {
+    let is_root = sys::process::effective_uid() == 0;
+    is_root.then_some(()).ok_or_else(|| Error::new(Exit::Impossible, "only root can use a cache"))
+}
+
+/// The status of a cache, if it is served and answers at once.
+pub(super) fn status_now(name: &str) -> Option<CacheStatus> {
+    connect(name).ok().flatten().and_then(|_| status(name).ok())
 }
 
 /// The status of a cache, once it is served.

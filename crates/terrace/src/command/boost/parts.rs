@@ -3,10 +3,11 @@
 
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
+use crate::exit::Exit;
 use cache::{Geometry, Limits, Setup};
 use machine::Root;
 use place::boost::host::{HostPart, random};
-use place::boost::medium::{MediumFile, MediumPlace, OwnMedium};
+use place::boost::medium::{MediumFile, MediumPlace, MediumState, OwnMedium};
 use place::boost::plan::check_disks;
 use place::boost::volume::Volume;
 use std::fs::File;
@@ -34,10 +35,17 @@ impl Parts {
     /// # Errors
     /// Which part is refused, and why.
     pub(super) fn open(args: &CacheArgs, root: &Root, claimed: Option<File>) -> Result<Self> {
-        let host = HostPart::open(&args.state, &args.name)?;
-        let volume = match claimed {
-            Some(file) => Volume::of_claimed(file, &args.backing, root)?,
-            None => Volume::claim(&args.backing, root)?,
+        let (host, volume) = match claimed {
+            // The lock first: while requests of the process before are under way, nothing is read.
+            Some(file) => {
+                let host = HostPart::open(&args.state, &args.name)?;
+                (host, Volume::of_claimed(file, &args.backing, root)?)
+            }
+            // The volume first: nothing is made for one that is refused.
+            None => {
+                let volume = Volume::claim(&args.backing, root)?;
+                (HostPart::open(&args.state, &args.name)?, volume)
+            }
         };
         let segment = segment_bytes(args.size.0);
         let geometry = Geometry::fit(volume.bytes, args.size.0, segment).map_err(Error::usage)?;
@@ -62,12 +70,23 @@ impl Parts {
         u64::from(geometry.segment_bytes) * (u64::from(geometry.segments) + 1)
     }
 
-    /// Finds the file of the cache and opens it, or makes it.
+    /// Finds the file of the cache and opens it; with `may_make` it may be made. Without, the place
+    /// may be where a stick is not mounted now.
     ///
     /// # Errors
     /// If it is not this cache's, on the wrong disk, or has no room.
-    pub(super) fn open_medium(&self, args: &CacheArgs, root: &Root) -> Result<MediumFile> {
-        self.with_medium(args, root, |place, own| Ok(place.open(own, args.take_file)?))
+    pub(super) fn open_medium(
+        &self,
+        args: &CacheArgs,
+        root: &Root,
+        may_make: bool,
+    ) -> Result<MediumFile> {
+        self.with_medium(args, root, |place, own| {
+            if !may_make && place.state(own)? == MediumState::Absent {
+                return Err(Error::new(Exit::Impossible, "the file of the cache is not there"));
+            }
+            Ok(place.open(own, may_make && args.take_file)?)
+        })
     }
 
     /// Finds the file of the cache, refuses a wrong disk, and passes on what it is known by.

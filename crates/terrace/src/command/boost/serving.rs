@@ -5,15 +5,15 @@
 
 use super::control::{self, Detached, Question};
 use super::parts::Parts;
-use super::serve::loop_device_over;
+use super::serve::{loop_device_over, use_of};
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
 use cache::{Cache, Start};
-use machine::{Root, block_use};
+use machine::Root;
 use model::device::{Alignment, BlockDevice, DeviceError};
-use model::engine::{Buffers, CacheOff, Engine, Event, Input, Output};
+use model::engine::{Buffers, CacheOff, ChangeProof, Engine, Event, Input, Output};
 use place::boost::medium::MediumFile;
 use serve::driver::{Driver, DriverDevice, DriverDevices, DriverOptions, RevocableDevice};
 use serve::fuse::{FileOptions, FileServer, Session};
@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use sys::device::FileDevice;
 use sys::loop_device::{LoopDevice, LoopOptions};
@@ -34,6 +34,12 @@ const VOLUME: &str = "volume";
 const CHANNELS: usize = 16;
 /// How often questions are answered.
 const TURN: Duration = Duration::from_millis(50);
+/// How often it is looked whether the loop device is still there.
+const DEVICE_LOOKED_FOR: Duration = Duration::from_secs(2);
+/// How long a client waits for a program that has the device open.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// How long what has the served file open may keep it.
+const UNMOUNT_WAIT: Duration = Duration::from_secs(10);
 /// How often a medium that is gone is looked for.
 const MEDIUM_LOOKED_FOR: Duration = Duration::from_secs(2);
 /// How long requests of a process before may hold its lock.
@@ -53,6 +59,17 @@ impl SharedCache {
 
 impl Engine for SharedCache {
     fn handle(&mut self, input: Input, buffers: &mut dyn Buffers, outputs: &mut Vec<Output>) {
+        /// Ends the process where the engine panics: a successor serves what waits, where this one
+        /// would answer everything with an error.
+        struct EndOfProcess;
+        impl Drop for EndOfProcess {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    std::process::abort();
+                }
+            }
+        }
+        let _guard = EndOfProcess;
         self.lock().handle(input, buffers, outputs);
     }
 }
@@ -126,25 +143,81 @@ impl BlockDevice for Medium {
 
 impl DriverDevice for Medium {}
 
-/// Why nothing of the cache is served; `None` while it is.
-type Off = Arc<Mutex<Option<String>>>;
+/// What is known of the cache's service.
+#[derive(Debug, Default)]
+struct Service {
+    /// Why nothing of the cache is served; `None` while it is.
+    off: Option<String>,
+    /// Why it began with nothing, or had to begin anew.
+    cold: Option<String>,
+    /// Whether the medium will not be used any more.
+    is_given_up: bool,
+}
+
+type SharedService = Arc<Mutex<Service>>;
+
+fn locked(service: &SharedService) -> MutexGuard<'_, Service> {
+    service.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A cache that is served.
 struct Serving<'a> {
     args: &'a CacheArgs,
-    root: Root,
     parts: Arc<Parts>,
     cache: SharedCache,
     driver: Arc<Driver>,
-    medium: Option<Arc<MediumFile>>,
-    off: Off,
-    cold: Option<String>,
+    service: SharedService,
     server: FileServer,
     device: LoopDevice,
     point: PathBuf,
     listener: UnixListener,
-    /// The client that waits for the end.
-    detaching: Option<Option<UnixStream>>,
+    /// Since when the device is given up, and the client that waits for the end.
+    detaching: Option<(Instant, Option<UnixStream>)>,
+}
+
+/// Looks for a medium that is gone or failed, in a thread of its own: a stick that hangs holds up
+/// nothing else.
+struct MediumWatch {
+    args: CacheArgs,
+    parts: Arc<Parts>,
+    driver: Weak<Driver>,
+    medium: Option<Arc<MediumFile>>,
+    service: SharedService,
+}
+
+impl MediumWatch {
+    fn start(self) -> Result<()> {
+        let started = std::thread::Builder::new().name("medium".to_owned()).spawn(|| self.run());
+        let failed = |error| Error::new(Exit::Partial, format!("cannot start a thread: {error}"));
+        started.map(drop).map_err(failed)
+    }
+
+    fn run(mut self) {
+        let root = Root::system();
+        while let Some(driver) = self.driver.upgrade() {
+            let is_wanted = {
+                let service = locked(&self.service);
+                service.off.is_some() && !service.is_given_up
+            };
+            if is_wanted && let Some(medium) = self.find(&root) {
+                let _ = driver.replace_cache(Arc::new(Medium(medium)));
+            }
+            drop(driver);
+            std::thread::sleep(MEDIUM_LOOKED_FOR);
+        }
+    }
+
+    /// The same file again, or the one that is in its place now.
+    fn find(&mut self, root: &Root) -> Option<Arc<MediumFile>> {
+        let of = |file: std::fs::Metadata| (file.dev(), file.ino());
+        let found = std::fs::metadata(&self.args.cache).ok().map(of);
+        let own = self.medium.as_ref().and_then(|it| it.file().metadata().ok()).map(of);
+        if own.is_none() || own != found {
+            let opened = self.parts.open_medium(&self.args, root, false).ok()?;
+            self.medium = Some(Arc::new(opened));
+        }
+        self.medium.clone()
+    }
 }
 
 /// Serves until it is detached. The holder is at the other end of standard input.
@@ -160,8 +233,9 @@ pub fn process(args: &CacheArgs) -> Result<Exit> {
     Serving::begin(args, &holder)?.run()
 }
 
-/// Opens the parts, and waits while requests of the process before are under way.
-fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Result<Parts> {
+/// Opens the parts, and waits while requests of the process before are under way. Whether there was
+/// one.
+fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Result<(Parts, bool)> {
     let end = Instant::now() + LOCK_WAIT;
     loop {
         let held = holder.take_all()?;
@@ -176,7 +250,7 @@ fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Resul
             opened => {
                 let parts = opened?;
                 holder.keep(VOLUME, parts.volume.device.file().as_fd())?;
-                return Ok(parts);
+                return Ok((parts, is_successor));
             }
         }
     }
@@ -185,27 +259,38 @@ fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Resul
 impl<'a> Serving<'a> {
     fn begin(args: &'a CacheArgs, holder: &HolderClient<'_>) -> Result<Self> {
         let root = Root::system();
-        let parts = Arc::new(open_parts(args, &root, holder)?);
-        // A stick that is not there is looked for later: the volume is served without it.
-        let medium = parts.open_medium(args, &root).map(Arc::new);
-        let off = Off::default();
-        if let Err(error) = &medium {
-            *off.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.text.clone());
-        }
-        let medium = medium.ok();
-        let (driver, cache) = start(&parts, medium.clone(), &off)?;
-        let cold = match cache.lock().start() {
-            Start::Warm => None,
-            Start::Cold(why) => Some(why.to_string()),
+        let (parts, is_successor) = open_parts(args, &root, holder)?;
+        let parts = Arc::new(parts);
+        let service = SharedService::default();
+        // A successor serves at once, and looks for its stick behind: that one may hang.
+        let medium = if is_successor {
+            locked(&service).off = Some("the file of the cache is looked for".to_owned());
+            None
+        } else {
+            Some(Arc::new(parts.open_medium(args, &root, true)?))
         };
+        let (driver, cache) = start(&parts, medium.clone(), &service)?;
+        if let Start::Cold(why) = cache.lock().start() {
+            locked(&service).cold = Some(why.to_string());
+        }
+        let driver = Arc::new(driver);
+        let watch = MediumWatch {
+            args: args.clone(),
+            parts: Arc::clone(&parts),
+            driver: Arc::downgrade(&driver),
+            medium,
+            service: Arc::clone(&service),
+        };
+        watch.start()?;
         let directory = control::directory(&args.name)?;
         let point = control::path(&directory, control::EXPORT);
         let source = format!("terrace-boost-{}", args.name);
         let session = Session::open(holder, &point, &source, CHANNELS)?;
-        let driver = Arc::new(driver);
         let volume = Arc::clone(&driver);
         let server = FileServer::start(session.channels, volume, FileOptions::DISK)?;
-        let device = match loop_device_over(&point) {
+        let found = loop_device_over(&point)
+            .map_err(|error| Error::new(Exit::Partial, sys::plain_reason(&error)))?;
+        let device = match found {
             Some(device) => device,
             None => {
                 let file = directory.open_or_create(control::EXPORT.as_ref(), 0o600)?;
@@ -216,42 +301,26 @@ impl<'a> Serving<'a> {
         directory.create_link(control::DEVICE.as_ref(), device.path().as_os_str())?;
         let listener = control::listen(&directory)?;
         let detaching = None;
-        Ok(Self {
-            args,
-            root,
-            parts,
-            cache,
-            driver,
-            medium,
-            off,
-            cold,
-            server,
-            device,
-            point,
-            listener,
-            detaching,
-        })
+        Ok(Self { args, parts, cache, driver, service, server, device, point, listener, detaching })
     }
 
-    /// Answers questions, looks for a medium that is gone, and ends when that was asked for.
+    /// Answers questions, and ends when the loop device is gone: by a detach, a signal, or a person.
     fn run(mut self) -> Result<Exit> {
-        let (mut looked, mut was_asked) = (Instant::now(), false);
+        let mut looked = Instant::now();
         loop {
             while let Ok((client, _)) = self.listener.accept() {
                 self.answer(client);
             }
-            if sys::interrupt::requested() && !was_asked {
-                was_asked = true;
-                if self.use_of_device().is_none() {
-                    self.begin_detach(None);
-                }
+            let is_asked = sys::interrupt::requested() && self.detaching.is_none();
+            if is_asked && self.use_of_device().is_none() {
+                self.begin_detach(None);
             }
-            if self.detaching.is_some() && loop_device_over(&self.point).is_none() {
-                return Ok(self.end());
-            }
-            if looked.elapsed() >= MEDIUM_LOOKED_FOR {
+            self.answer_late();
+            if self.detaching.is_some() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
-                self.look_for_medium();
+                if matches!(loop_device_over(&self.point), Ok(None)) {
+                    return Ok(self.end());
+                }
             }
             std::thread::sleep(TURN);
         }
@@ -268,8 +337,8 @@ impl<'a> Serving<'a> {
             }
             Some(Question::Detach) => match self.use_of_device() {
                 Some(used) => {
-                    let refused = Detached { is_proved: false, refused: Some(used) };
-                    control::answer(&client, &refused);
+                    let refused = Some(format!("{used}: unmount it first"));
+                    control::answer(&client, &Detached { is_proved: false, refused });
                 }
                 None => self.begin_detach(Some(client)),
             },
@@ -278,15 +347,33 @@ impl<'a> Serving<'a> {
 
     /// What uses the block device, in words.
     fn use_of_device(&self) -> Option<String> {
-        const LOOP_MAJOR: u32 = 7;
-        let uses = block_use::uses(&self.root, LOOP_MAJOR, self.device.number());
-        uses.first().map(ToString::to_string)
+        let is_ours = matches!(loop_device_over(&self.point), Ok(Some(it)) if it == self.device);
+        if is_ours { use_of(&self.device) } else { None }
     }
 
     /// No new user comes to the device; the last one may still have it open.
     fn begin_detach(&mut self, client: Option<UnixStream>) {
-        let _ = self.device.detach();
-        self.detaching = Some(client);
+        // By then its number may be that of another file.
+        if matches!(loop_device_over(&self.point), Ok(Some(it)) if it == self.device) {
+            let _ = self.device.detach();
+        }
+        let since = self.detaching.take().map_or_else(Instant::now, |(since, _)| since);
+        self.detaching = Some((since, client));
+    }
+
+    /// Says to a client that waits that a program still has the device open.
+    fn answer_late(&mut self) {
+        let Some((since, client)) = &mut self.detaching else { return };
+        if since.elapsed() < CLOSE_WAIT {
+            return;
+        }
+        if let Some(client) = client.take() {
+            let device = self.device.path().display();
+            let refused = Some(format!(
+                "a program still has {device} open: the cache ends when that closes it"
+            ));
+            control::answer(&client, &Detached { is_proved: false, refused });
+        }
     }
 
     /// Unmounts the file and has the engine prove that all is well.
@@ -295,35 +382,26 @@ impl<'a> Serving<'a> {
         if unmounted.is_err() {
             let _ = sys::mount::detach(&self.point);
         }
-        self.server.join();
-        let is_proved = self.driver.detach(PROOF_WAIT) == Some(true);
-        if let Some(Some(client)) = self.detaching {
-            control::answer(&client, &Detached { is_proved, refused: None });
+        // What has the file open, or a copy of the mount, could still write.
+        let is_proved = self.server.join_within(UNMOUNT_WAIT) && {
+            let volume = &self.parts.volume;
+            // Read now, since this content shows a write elsewhere only from here on.
+            if volume.content.proof == ChangeProof::AfterDetach
+                && let Ok(now) = place::boost::content::read(&*volume.device)
+                && now.proof == ChangeProof::AfterDetach
+            {
+                self.cache.lock().take_last_witnesses(now.witnesses);
+            }
+            self.driver.detach(PROOF_WAIT) == Some(true)
+        };
+        if let Some((_, Some(client))) = &self.detaching {
+            control::answer(client, &Detached { is_proved, refused: None });
         }
         Exit::Done
     }
 
-    /// Puts a medium that was gone, or that failed, into its place again.
-    fn look_for_medium(&mut self) {
-        if self.off.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
-            return;
-        }
-        let found = std::fs::metadata(&self.args.cache).map(|file| (file.dev(), file.ino()));
-        let own = |medium: &MediumFile| {
-            medium.file().metadata().map(|file| (file.dev(), file.ino())).ok()
-        };
-        let is_same = self.medium.as_deref().and_then(own) == found.as_ref().ok().copied();
-        if !is_same || self.medium.is_none() {
-            let Ok(medium) = self.parts.open_medium(self.args, &self.root) else { return };
-            self.medium = Some(Arc::new(medium));
-        }
-        if let Some(medium) = &self.medium {
-            let _ = self.driver.replace_cache(Arc::new(Medium(Arc::clone(medium))));
-        }
-    }
-
     fn status(&self) -> CacheStatus {
-        let cache = self.cache.lock();
+        let (cache, service) = (self.cache.lock(), locked(&self.service));
         let counters = cache.counters();
         let frame = u64::from(self.parts.setup.geometry.frame_bytes);
         CacheStatus {
@@ -334,8 +412,8 @@ impl<'a> Serving<'a> {
             cache: self.args.cache.display().to_string(),
             cache_bytes: self.parts.medium_bytes(),
             process: std::process::id(),
-            cold: self.cold.clone(),
-            off: self.off.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            cold: service.cold.clone(),
+            off: service.off.clone(),
             cached_bytes: u64::from(cache.cached_frames()) * frame,
             reads: counters.reads,
             read_bytes: counters.read_bytes,
@@ -355,7 +433,7 @@ impl<'a> Serving<'a> {
 fn start(
     parts: &Arc<Parts>,
     medium: Option<Arc<MediumFile>>,
-    off: &Off,
+    service: &SharedService,
 ) -> Result<(Driver, SharedCache)> {
     let failed = |text: String| Error::new(Exit::Partial, format!("cannot serve: {text}"));
     let setup = &parts.setup;
@@ -384,16 +462,20 @@ fn start(
         let cache = Cache::attach(setup, &parts.journal, buffers)?;
         Ok(shared.insert(SharedCache(Arc::new(Mutex::new(cache)))).clone())
     };
-    let state = Arc::clone(off);
+    let told = Arc::clone(service);
     let report = move |event: Event| {
-        let mut off = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut service = locked(&told);
         match event {
-            Event::CacheOff { why } => *off = Some(words_of(why).to_owned()),
-            Event::CacheOn => *off = None,
-            Event::VolumeChanged { offset } => {
-                *off = Some(format!("the volume was written elsewhere, at byte {offset}"));
+            Event::CacheOff { why } => {
+                service.off = Some(words_of(why).to_owned());
+                service.is_given_up |= why == CacheOff::Journal;
             }
-            Event::JournalRolledBack => *off = Some("its journal is an old one".to_owned()),
+            Event::CacheOn => service.off = None,
+            Event::VolumeChanged { offset } => {
+                let why = format!("the volume was written elsewhere: it differs at byte {offset}");
+                service.cold = Some(why);
+            }
+            Event::JournalRolledBack => service.cold = Some("its journal is an old one".to_owned()),
             Event::Recovered { .. } | Event::Detached { .. } => {}
         }
     };
