@@ -57,9 +57,10 @@ impl Scene {
         let image = directory.join("volume");
         File::create(&image).unwrap().set_len(bytes).unwrap();
         let volume = LoopDevice::over(&image)?;
-        let made = Command::new(maker[0]).args(&maker[1..]).arg(volume.path()).output();
-        let made = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
-        assert!(made.status.success(), "{made:?}");
+        let mut command = Command::new(maker[0]);
+        let made = command.args(&maker[1..]).arg(volume.path()).output();
+        let output = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
+        assert!(output.status.success(), "{output:?}");
         let name = format!("terrace-test-{what}-{}", std::process::id());
         Ok(Self { name, volume, directory })
     }

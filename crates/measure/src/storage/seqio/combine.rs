@@ -36,9 +36,13 @@ impl Repeatable for SeqReport {
         }
         let phases: Vec<SeqPhase> =
             ORDER.iter().filter_map(|name| combined_phase(&reports, *name, &runs)).collect();
-        let later = reports.iter().skip(usize::from(is_apart));
-        let durable = later.filter_map(|report| report.durable_rate.as_ref());
-        let durable_rate = Estimate::between_runs(durable, Better::Higher, runs.span_s);
+        let durable_of = |skipped: usize| {
+            let rates = reports.iter().skip(skipped);
+            let durable = rates.filter_map(|report| report.durable_rate.as_ref());
+            Estimate::between_runs(durable, Better::Higher, runs.span_s)
+        };
+        // Where the budget cut all later runs, the first one is what there is.
+        let durable_rate = durable_of(usize::from(is_apart)).or_else(|| durable_of(0));
         let mut notes: Vec<String> = cold(&phases).into_iter().collect();
         for note in reports.iter_mut().flat_map(|report| std::mem::take(&mut report.notes)) {
             if !notes.contains(&note) {
@@ -180,5 +184,20 @@ mod tests {
         let direct = of(TransferMode::Direct);
         assert!(direct.phases[0].rate.as_ref().unwrap().low < Some(0.43));
         assert!(direct.notes.is_empty());
+    }
+
+    /// Seen on a loop device that was still written: all runs but the first were cut.
+    #[test]
+    fn a_first_write_that_alone_became_durable_is_the_rate() {
+        let of = |durable: [Option<f64>; 3]| {
+            let runs = durable.map(|rate| SeqReport {
+                durable_rate: rate.and_then(|rate| of_one_run(rate, Better::Higher)),
+                ..report(TransferMode::Buffered, 5.0)
+            });
+            SeqReport::combine(runs.into_iter().collect(), Runs::default()).durable_bytes_per_s
+        };
+        assert_eq!(of([Some(4.0), Some(2.0), None]), Some(2.0));
+        assert_eq!(of([Some(4.0), None, None]), Some(4.0));
+        assert_eq!(of([None, None, None]), None);
     }
 }

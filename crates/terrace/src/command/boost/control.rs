@@ -67,7 +67,7 @@ pub(super) fn services() -> Result<Directory> {
     Ok(Directory::create_private(&own.path().join(SERVICES))?)
 }
 
-/// The directory of a cache that is served; `None` if there is none.
+/// The directory of a cache, if it is served.
 fn existing(name: &str) -> Result<Option<Directory>> {
     let Some(own) = record::run_directory::existing()? else { return Ok(None) };
     match Directory::open_private(&own.path().join(CACHES).join(name)) {

@@ -304,7 +304,7 @@ impl<'a> Serving<'a> {
         Ok(Self { args, parts, cache, driver, service, server, device, point, listener, detaching })
     }
 
-    /// Answers questions, and ends when the loop device is gone: by a detach, a signal, or a person.
+    /// Answers questions, and ends when the loop device is gone: by a detach, a signal or a person.
     fn run(mut self) -> Result<Exit> {
         let mut looked = Instant::now();
         loop {
@@ -462,9 +462,9 @@ fn start(
         let cache = Cache::attach(setup, &parts.journal, buffers)?;
         Ok(shared.insert(SharedCache(Arc::new(Mutex::new(cache)))).clone())
     };
-    let told = Arc::clone(service);
+    let reported = Arc::clone(service);
     let report = move |event: Event| {
-        let mut service = locked(&told);
+        let mut service = locked(&reported);
         match event {
             Event::CacheOff { why } => {
                 service.off = Some(words_of(why).to_owned());
