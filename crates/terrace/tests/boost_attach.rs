@@ -206,7 +206,9 @@ fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     assert!(detached.contains("is detached, and proved fresh"), "{detached}");
     let gone = terrace(&format!("boost status {}", scene.name));
     gone.refused(2, "is attached");
-    assert!(!Path::new("/run/terrace/boost").join(&scene.name).exists());
+    let is_left = |directory: &str| Path::new(directory).join(&scene.name).exists();
+    wait_until("the service has ended", || !is_left("/run/terrace/boost-services"));
+    assert!(!is_left("/run/terrace/boost"));
 
     let attached = scene.attach(&file).done();
     assert!(attached.contains("start    warm"), "{attached}");

@@ -7,12 +7,14 @@ use crate::output::boost::CacheStatus;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::directory::Directory;
+use sys::lock::{self, LockMode};
 
 /// The file that the volume is served as.
 pub(super) const EXPORT: &str = "volume";
@@ -56,9 +58,31 @@ pub(super) fn directory(name: &str) -> Result<Directory> {
     Ok(Directory::create_private(&own.path().join(CACHES).join(name))?)
 }
 
-/// The file that the service of this name locks for its life.
-pub(super) fn lock(name: &str) -> Result<File> {
-    Ok(services()?.open_or_create(OsStr::new(name), 0o600)?)
+/// Takes a name for the service that has the file open.
+///
+/// # Errors
+/// `Impossible` if another one has it.
+pub(super) fn take_name(name: &str) -> Result<File> {
+    let (services, name) = (services()?, OsStr::new(name));
+    loop {
+        let file = services.open_or_create(name, 0o600)?;
+        if !lock::try_take(&file, LockMode::Exclusive)? {
+            return Err(Error::new(Exit::Impossible, "another service has this name"));
+        }
+        // The one before may have removed it after it was opened here.
+        let place = |file: Metadata| (file.dev(), file.ino());
+        let is_there = services.metadata(name).ok().map(place);
+        if is_there.is_some() && is_there == file.metadata().ok().map(place) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Removes the file of a name that this service has.
+pub(super) fn give_name_back(name: &str) {
+    if let Ok(services) = services() {
+        let _ = services.remove(OsStr::new(name));
+    }
 }
 
 /// Where services have their locks and what they said.

@@ -17,7 +17,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use sys::lock::{self, LockMode};
 use sys::loop_device::LoopDevice;
 
 /// The major number of loop devices.
@@ -34,13 +33,10 @@ const CLEAN_UP_WAIT: Duration = Duration::from_secs(5);
 /// process cannot serve.
 pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
     let _all_my_life = sys::interrupt::hold();
-    let lock = control::lock(&args.name)?;
-    if !lock::try_take(&lock, LockMode::Exclusive)? {
-        return Err(Error::new(Exit::Impossible, "another service has this name"));
-    }
+    let _lock = control::take_name(&args.name)?;
     let directory = control::directory(&args.name)?;
     let point = control::path(&directory, control::EXPORT);
-    clean_up(&point)?;
+    clean_up(&point).inspect_err(|_| control::give_name_back(&args.name))?;
     // Made here: the process that serves must not touch it before it answers.
     drop(directory.open_or_create(control::EXPORT.as_ref(), 0o600)?);
     let mut is_first = true;
@@ -58,6 +54,7 @@ pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
     let ended = supervise(start, goes_on);
     let cleaned = clean_up(&point);
     control::remove(&args.name);
+    control::give_name_back(&args.name);
     cleaned?;
     Ok(match ended?.code() {
         Some(0) => Exit::Done,
