@@ -43,6 +43,32 @@ pub trait BlockDevice {
 }
 
 /// A reference to a device is a device.
+impl<D: BlockDevice + ?Sized> BlockDevice for std::sync::Arc<D> {
+    fn size_bytes(&self) -> Result<u64, DeviceError> {
+        (**self).size_bytes()
+    }
+
+    fn alignment(&self) -> Alignment {
+        (**self).alignment()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
+        (**self).read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize, DeviceError> {
+        (**self).write_at(buffer, offset)
+    }
+
+    fn discard(&self, range: Range<u64>) -> Result<(), DeviceError> {
+        (**self).discard(range)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        (**self).flush()
+    }
+}
+
 impl<D: BlockDevice + ?Sized> BlockDevice for &D {
     fn size_bytes(&self) -> Result<u64, DeviceError> {
         (**self).size_bytes()

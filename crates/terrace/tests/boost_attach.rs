@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use support::{Ran, as_ordinary_user, terrace};
 use sys::memory::AlignedBuffer;
@@ -33,6 +33,8 @@ const BLOCK: usize = 4096;
 struct Scene {
     name: String,
     volume: LoopDevice,
+    /// What the cache is on.
+    flash: Mounted,
     directory: TempDir,
 }
 
@@ -62,7 +64,12 @@ impl Scene {
         let output = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
         assert!(output.status.success(), "{output:?}");
         let name = format!("terrace-test-{what}-{}", std::process::id());
-        Ok(Self { name, volume, directory })
+        Ok(Self { name, volume, flash: Mounted::ext4(64 * MIB)?, directory })
+    }
+
+    /// The file of the cache.
+    fn medium(&self) -> PathBuf {
+        self.flash.path().join("cache")
     }
 
     fn attach(&self, medium: &Path) -> Ran {
@@ -142,11 +149,7 @@ fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
 #[test]
 fn a_killed_service_has_a_successor_and_no_request_fails() {
     let Some(scene) = Scene::new("kill") else { return };
-    let medium = match Mounted::ext4(64 * MIB) {
-        Ok(medium) => medium,
-        Err(need) => return testkit::skip(need),
-    };
-    let file = medium.path().join("cache");
+    let file = scene.medium();
     let attached = scene.attach(&file).done();
     assert!(attached.contains("start    cold: the cache is new"), "{attached}");
     let device = scene.device();
@@ -159,25 +162,17 @@ fn a_killed_service_has_a_successor_and_no_request_fails() {
     let refused = scene.detach();
     refused.refused(3, "is mounted at");
     let files: Vec<PathBuf> = (0..4).map(|it| mount.path().join(it.to_string())).collect();
-    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
-    files.iter().for_each(|file| load::prepare(file));
-    std::thread::scope(|scope| {
-        for (seed, file) in files.iter().enumerate() {
-            let (tally, stop) = (&tally, &stop);
-            scope.spawn(move || load::run(file, seed as u64, tally, stop));
+    let disturb = |tally: &Tally| {
+        for _ in 0..5 {
+            let before = tally.requests.load(Ordering::Relaxed);
+            wait_until("the load goes on", || {
+                tally.requests.load(Ordering::Relaxed) > before + 200
+            });
+            scene.kill();
         }
-        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for _ in 0..5 {
-                let before = tally.requests.load(Ordering::Relaxed);
-                wait_until("the load goes on", || {
-                    tally.requests.load(Ordering::Relaxed) > before + 200
-                });
-                scene.kill();
-            }
-        }));
-        stop.store(true, Ordering::Relaxed);
-        killed.unwrap();
-    });
+    };
+    let served = Path::new("/run/terrace/boost").join(&scene.name).join("volume");
+    let tally = load::during(&files, disturb, || drop(sys::mount::abandon(&served)));
     println!("{tally:?}");
     assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0));
     drop(mount);
@@ -190,11 +185,7 @@ fn a_killed_service_has_a_successor_and_no_request_fails() {
 #[test]
 fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     let Some(scene) = Scene::new("warm") else { return };
-    let medium = match Mounted::ext4(64 * MIB) {
-        Ok(medium) => medium,
-        Err(need) => return testkit::skip(need),
-    };
-    let file = medium.path().join("cache");
+    let file = scene.medium();
     scene.attach(&file).done();
     let device = scene.device();
     // The second round fills the cache.
@@ -247,11 +238,7 @@ fn a_volume_with_xfs_is_warm_after_a_detach_alone() {
         Ok(scene) => scene,
         Err(need) => return testkit::skip(need),
     };
-    let medium = match Mounted::ext4(64 * MIB) {
-        Ok(medium) => medium,
-        Err(need) => return testkit::skip(need),
-    };
-    let file = medium.path().join("cache");
+    let file = scene.medium();
     scene.attach(&file).done();
     let device = scene.device();
     let first = read_blocks(&device, 500);
@@ -269,11 +256,7 @@ fn a_volume_with_xfs_is_warm_after_a_detach_alone() {
 #[test]
 fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
     let Some(scene) = Scene::new("again") else { return };
-    let medium = match Mounted::ext4(64 * MIB) {
-        Ok(medium) => medium,
-        Err(need) => return testkit::skip(need),
-    };
-    let file = medium.path().join("cache");
+    let file = scene.medium();
     scene.attach(&file).done();
     scene.act("serve", &file).refused(3, "another service has this name");
     let device = scene.device();
@@ -301,11 +284,7 @@ fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
 #[test]
 fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
     let Some(scene) = Scene::new("refuse") else { return };
-    let medium = match Mounted::ext4(64 * MIB) {
-        Ok(medium) => medium,
-        Err(need) => return testkit::skip(need),
-    };
-    let file = medium.path().join("cache");
+    let file = scene.medium();
     let point = scene.directory.join("point");
     let mount = Mount::existing(FileSystem::Ext4, scene.volume.path(), point).unwrap();
     scene.attach(&file).refused(3, "is mounted at");

@@ -45,12 +45,8 @@ impl HostPart {
     /// `Usage` for a name that is not one of a file; `Impossible` if another daemon has it, if
     /// others can change or read what is there, or if the key is not one.
     pub fn open(state: &Path, name: &str) -> Result<Self> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.starts_with('.') || name.len() > 64 || !name.chars().all(is_name)
-        {
-            let reason = "a name has letters, digits, `-`, `_` and `.`, and at most 64 of them";
-            return Err(Error::new(ErrorKind::Usage, OPERATION, reason).at(name));
-        }
+        let refused = |reason| Error::new(ErrorKind::Usage, OPERATION, reason).at(name);
+        check_name(name).map_err(refused)?;
         let path = state.join(name);
         let directory = Directory::create_private(&path).map_err(|error| failed(&path, error))?;
         let opened = directory.open_or_create(OsStr::new(JOURNAL_NAME), OWNER_ONLY);
@@ -151,6 +147,21 @@ impl HostPart {
     ) -> Error {
         Error::new(kind, OPERATION, source).at(self.directory.path())
     }
+}
+
+/// Refuses what no cache may be called: its name is also that of a directory, and a word of command
+/// lines.
+///
+/// # Errors
+/// What a name has, as a sentence.
+pub fn check_name(name: &str) -> std::result::Result<(), &'static str> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = !name.is_empty() && name.len() <= 64 && name.chars().all(is_letter);
+    let is_right = is_name && !name.starts_with(['.', '-']);
+    is_right.then_some(()).ok_or(
+        "a name has letters, digits, `-`, `_` and `.`, at most 64 of them, and begins with a \
+         letter, a digit or `_`",
+    )
 }
 
 /// The key of the cache, and whether it was drawn now.

@@ -6,6 +6,7 @@ use model::device::{Alignment, BlockDevice, DeviceError};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
+use std::sync::Arc;
 use sys::device::FileDevice;
 use sys::memory::AlignedBuffer;
 use sys::{block, file};
@@ -32,6 +33,9 @@ pub trait DriverDevice: BlockDevice + Send + Sync + 'static {
         Err(DeviceError::new("revoke", None, source))
     }
 }
+
+/// A device that others hold too.
+impl<D: BlockDevice + Send + Sync + 'static> DriverDevice for Arc<D> {}
 
 /// Writes zeros as any bytes.
 fn write_zeroes(

@@ -164,23 +164,7 @@ pub(crate) fn load_while_killed(
     kills: u64,
     give_up: impl Fn(),
 ) -> Tally {
-    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
-    files.iter().for_each(|file| load::prepare(file));
-    std::thread::scope(|scope| {
-        for (seed, file) in files.iter().enumerate() {
-            let (tally, stop) = (&tally, &stop);
-            scope.spawn(move || load::run(file, seed as u64, tally, stop));
-        }
-        let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            kill_under(server, &tally, kills);
-        }));
-        stop.store(true, Ordering::Relaxed);
-        if killed.is_err() {
-            give_up();
-        }
-        killed.unwrap();
-    });
-    tally
+    load::during(files, |tally| kill_under(server, tally, kills), give_up)
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use sys::memory::AlignedBuffer;
@@ -28,6 +29,29 @@ pub(crate) struct Tally {
 pub(crate) fn prepare(path: &Path) {
     std::fs::write(path, vec![0; BLOCK * BLOCKS as usize]).unwrap();
     File::open(path).unwrap().sync_all().unwrap();
+}
+
+/// Loads all `files` while `disturb` runs; `give_up` ends what hangs where that fails.
+pub(crate) fn during(
+    files: &[PathBuf],
+    disturb: impl FnOnce(&Tally),
+    give_up: impl FnOnce(),
+) -> Tally {
+    let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    files.iter().for_each(|file| prepare(file));
+    std::thread::scope(|scope| {
+        for (seed, file) in files.iter().enumerate() {
+            let (tally, stop) = (&tally, &stop);
+            scope.spawn(move || run(file, seed as u64, tally, stop));
+        }
+        let disturbed = catch_unwind(AssertUnwindSafe(|| disturb(&tally)));
+        stop.store(true, Ordering::Relaxed);
+        if disturbed.is_err() {
+            give_up();
+        }
+        disturbed.unwrap();
+    });
+    tally
 }
 
 /// Works on a file until `stop`.

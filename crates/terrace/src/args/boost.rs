@@ -13,10 +13,20 @@ use std::time::Duration;
 pub enum Boost {
     Qualify(QualifyArgs),
     Receipt(ReceiptArgs),
+    /// Read a disk through a cache on flash, which may be pulled at any time
+    ///
+    /// Prints what a kill, a pull and a power cut will do on this kernel, starts `boost serve` in
+    /// the background, and names the block device to mount instead of the disk. Reads that come
+    /// twice are kept on the flash; writes go to the disk. A disk that is in use is refused.
     Attach(CacheArgs),
     Status(CacheStatusArgs),
     Explain(CacheExplainArgs),
     Detach(DetachArgs),
+    /// Serve a cache until it is detached: what `boost attach` starts
+    ///
+    /// A service in the foreground. It starts a process that serves and, whenever that is killed,
+    /// another one; requests wait meanwhile. SIGTERM to that process ends it once the block device
+    /// is not in use.
     Serve(CacheArgs),
 }
 
@@ -85,11 +95,7 @@ pub struct ReceiptArgs {
     pub output: Option<PathBuf>,
 }
 
-/// Read a disk through a cache on flash, which may be pulled at any time
-///
-/// Prints what a kill, a pull and a power cut will do on this kernel, starts a service, and names
-/// the block device to mount instead of the disk. Reads that come twice are kept on the flash;
-/// writes go to the disk. A disk that is in use is refused. As `boost serve` in the background.
+// The parts of a cache.
 #[derive(Clone, Debug, Args)]
 pub struct CacheArgs {
     /// What the cache is called: letters, digits, `-`, `_` and `.`

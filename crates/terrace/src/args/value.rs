@@ -51,17 +51,7 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 
 /// What a cache is called: it is also the name of a directory.
 pub fn cache_name(text: &str) -> Result<String, String> {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if text.is_empty()
-        || text.starts_with(['.', '-'])
-        || text.len() > 64
-        || !text.chars().all(is_letter)
-    {
-        return Err(
-            "a name has letters, digits, `-`, `_` and `.`, and at most 64 of them".to_owned()
-        );
-    }
-    Ok(text.to_owned())
+    place::boost::host::check_name(text).map(|()| text.to_owned()).map_err(str::to_owned)
 }
 
 /// A place in bytes: `0`, `4096`, `1g`.

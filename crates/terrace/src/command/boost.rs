@@ -2,11 +2,14 @@
 //! the cache itself.
 //!
 //! - [`parts`] joins what `place` found and claimed with what `cache` is attached with.
-//! - [`serve`] keeps a process that serves, [`serving`], which drives the engine.
+//! - [`serve`] keeps a process that serves ([`serving`]), with an [`engine`] and a [`medium`] that
+//!   is looked for while it is gone.
 //! - [`attach`] starts the service and asks it, by the socket of [`control`].
 
 mod attach;
 mod control;
+mod engine;
+mod medium;
 mod parts;
 mod receipt;
 mod serve;

@@ -83,13 +83,12 @@ impl CacheStatus {
                 Bytes(self.cache_bytes)
             ),
             format!(
-                "read {}, of that {} from the cache; {} long runs were left to the disk",
+                "since process {} began: read {}, of that {} from the cache; reads in long runs, left \
+                 to the disk: {}; written {}, and {} to the flash",
+                self.process,
                 Bytes(self.read_bytes),
                 Bytes(self.hit_bytes),
-                self.bailed_out
-            ),
-            format!(
-                "written {}, and {} to the flash",
+                count(self.bailed_out),
                 Bytes(self.write_bytes),
                 Bytes(self.medium_bytes)
             ),

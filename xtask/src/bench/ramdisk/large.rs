@@ -32,7 +32,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
         let started = Instant::now();
         report::run(&scene.terrace, &line, LIMIT)?;
         ours[1].push(bytes / started.elapsed().as_secs_f64());
-        let line = ["measure", "seqio", &scene.disk.point, "--over", "0"];
+        let line = ["measure", "seqio", &scene.disk.point, "--over", "0", "--budget", "2m"];
         let probed = report::run(&scene.terrace, &line, LIMIT)?;
         device[0].push(report::number(&probed, "/result/durable_bytes_per_s")?);
         let phases = report::list(&probed, "/result/phases")?;

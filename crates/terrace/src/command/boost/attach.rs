@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::{CacheStatus, CacheStatuses, page};
 use crate::output::{self, OutputTarget, Page, json};
-use cache::Start;
 use machine::Root;
 use model::text::escaped;
 use place::boost::plan::{AttachPlan, ExportMethod};
@@ -66,10 +65,7 @@ fn plan(args: &CacheArgs) -> Result<String> {
         return Err(Error::new(Exit::Impossible, text));
     }
     let parts = Parts::open(args, &root, None)?;
-    let cold = match parts.setup.start(&parts.journal) {
-        Start::Warm => None,
-        Start::Cold(why) => Some(why.to_string()),
-    };
+    let cold = parts.setup.start(&parts.journal).cold().map(|why| why.to_string());
     let bytes = parts.medium_bytes();
     let plan = parts.with_medium(args, &root, |place, own| {
         let plan = AttachPlan::of(&parts.volume, &place, bytes, cold.as_deref(), export);
@@ -117,12 +113,7 @@ fn start(args: &CacheArgs) -> Result<String> {
 fn ended_early(ended: ExitStatus, log: &mut File) -> Error {
     let mut said = String::new();
     let _ = log.rewind().and_then(|()| log.take(4096).read_to_string(&mut said));
-    let exit = match ended.code() {
-        Some(2) => Exit::Usage,
-        Some(3) => Exit::Impossible,
-        _ => Exit::Partial,
-    };
-    Error::new(exit, format!("the service did not begin: {}", first_line(&said)))
+    Error::new(serve::exit_of(ended), format!("the service did not begin: {}", first_line(&said)))
 }
 
 /// What the service said first, without the name of this program.
@@ -137,10 +128,11 @@ fn first_line(said: &str) -> String {
 /// `Usage` for a name that is not attached.
 pub(super) fn status(args: &CacheStatusArgs, color: When) -> Result<Exit> {
     let caches = match &args.name {
-        Some(name) => vec![control::status(name)?],
+        Some(name) => vec![control::ask(name, Question::Status)?],
         None => {
             control::only_root()?;
-            control::names()?.iter().map(|name| control::status(name)).collect::<Result<_>>()?
+            let names = control::names()?;
+            names.iter().map(|name| control::ask(name, Question::Status)).collect::<Result<_>>()?
         }
     };
     let target = OutputTarget::of(None)?;

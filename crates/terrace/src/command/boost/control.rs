@@ -140,25 +140,40 @@ pub(super) fn remove(name: &str) {
     }
 }
 
-/// Asks the served cache `name`.
+/// Asks the served cache `name`, and waits while one service follows another.
 ///
 /// # Errors
 /// `Usage` if there is none of this name; if it does not answer; for other users than root.
 pub(super) fn ask<A: DeserializeOwned>(name: &str, question: Question) -> Result<A> {
-    let end = Instant::now() + SUCCESSION;
-    let mut stream = loop {
-        if let Some(stream) = connect(name)? {
-            break stream;
-        }
-        if Instant::now() > end {
-            let text = format!("{name} does not answer: its service is being replaced");
-            return Err(Error::new(Exit::Partial, text));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let wait = if question == Question::Detach { DETACH_WAIT } else { LINE_WAIT };
+    ask_within(name, question, SUCCESSION)
+}
+
+/// The status of a cache that is served now.
+pub(super) fn status_now(name: &str) -> Option<CacheStatus> {
+    ask_within(name, Question::Status, Duration::ZERO).ok()
+}
+
+fn ask_within<A: DeserializeOwned>(
+    name: &str,
+    question: Question,
+    patience: Duration,
+) -> Result<A> {
+    only_root()?;
     let failed =
         |error: String| Error::new(Exit::Partial, format!("{name} does not answer: {error}"));
+    let end = Instant::now() + patience;
+    let mut stream = loop {
+        let Some(directory) = existing(name)? else {
+            return Err(Error::usage(format!("no cache {name} is attached"))
+                .hint("`terrace boost status` lists those that are"));
+        };
+        match UnixStream::connect(path(&directory, SOCKET)) {
+            Ok(stream) => break stream,
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            Err(_) => return Err(failed("its service is being replaced".to_owned())),
+        }
+    };
+    let wait = if question == Question::Detach { DETACH_WAIT } else { LINE_WAIT };
     let line = serde_json::to_string(&question).map_err(|error| failed(error.to_string()))?;
     let mut answer = String::new();
     stream
@@ -169,30 +184,10 @@ pub(super) fn ask<A: DeserializeOwned>(name: &str, question: Question) -> Result
     serde_json::from_str(&answer).map_err(|error| failed(error.to_string()))
 }
 
-/// Connects to a cache; `None` while a service follows another.
-fn connect(name: &str) -> Result<Option<UnixStream>> {
-    only_root()?;
-    let Some(directory) = existing(name)? else {
-        return Err(Error::usage(format!("no cache {name} is attached"))
-            .hint("`terrace boost status` lists those that are"));
-    };
-    Ok(UnixStream::connect(path(&directory, SOCKET)).ok())
-}
-
 /// Refuses other users.
 pub(super) fn only_root() -> Result<()> {
     let is_root = sys::process::effective_uid() == 0;
     is_root.then_some(()).ok_or_else(|| Error::new(Exit::Impossible, "only root can use a cache"))
-}
-
-/// The status of a cache, if it is served and answers at once.
-pub(super) fn status_now(name: &str) -> Option<CacheStatus> {
-    connect(name).ok().flatten().and_then(|_| status(name).ok())
-}
-
-/// The status of a cache, once it is served.
-pub(super) fn status(name: &str) -> Result<CacheStatus> {
-    ask(name, Question::Status)
 }
 
 /// The question of a client; `None` if it asks nothing that is known.

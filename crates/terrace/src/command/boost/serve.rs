@@ -56,12 +56,17 @@ pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
     control::remove(&args.name);
     control::give_name_back(&args.name);
     cleaned?;
-    Ok(match ended?.code() {
+    Ok(exit_of(ended?))
+}
+
+/// What the end of a process of the service means for the one that started it.
+pub(super) fn exit_of(ended: ExitStatus) -> Exit {
+    match ended.code() {
         Some(0) => Exit::Done,
         Some(2) => Exit::Usage,
         Some(3) => Exit::Impossible,
         _ => Exit::Partial,
-    })
+    }
 }
 
 /// Removes the loop device and the mount of a service that has ended.
@@ -69,8 +74,7 @@ fn clean_up(point: &Path) -> Result<()> {
     let failed = |text: String| Error::new(Exit::Impossible, text);
     let found = || loop_device_over(point).map_err(|error| failed(sys::plain_reason(&error)));
     if let Some(old) = found()? {
-        let uses = block_use::uses(&Root::system(), LOOP_MAJOR, old.number());
-        if let Some(used) = uses.first() {
+        if let Some(used) = use_of(&old) {
             let text = format!("a service of this name was killed, and {used}: unmount it first");
             return Err(failed(text));
         }
@@ -91,7 +95,7 @@ fn clean_up(point: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What uses the device, if it is still that of this file, in words.
+/// What uses a loop device, in words.
 pub(super) fn use_of(device: &LoopDevice) -> Option<String> {
     let uses = block_use::uses(&Root::system(), LOOP_MAJOR, device.number());
     uses.first().map(ToString::to_string)

@@ -4,28 +4,25 @@
 //! the volume and the channels of FUSE are with the holder, the loop device is with the kernel.
 
 use super::control::{self, Detached, Question};
+use super::engine::{self, SharedCache, SharedState, block_bytes, locked};
+use super::medium::MediumWatch;
 use super::parts::Parts;
 use super::serve::{loop_device_over, use_of};
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
-use cache::{Cache, Start};
 use machine::Root;
-use model::device::{Alignment, BlockDevice, DeviceError};
-use model::engine::{Buffers, CacheOff, ChangeProof, Engine, Event, Input, Output};
-use place::boost::medium::MediumFile;
-use serve::driver::{Driver, DriverDevice, DriverDevices, DriverOptions, RevocableDevice};
+use model::engine::ChangeProof;
+use serve::driver::Driver;
 use serve::fuse::{FileOptions, FileServer, Session};
 use serve::holder::HolderClient;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sys::device::FileDevice;
 use sys::loop_device::{LoopDevice, LoopOptions};
 
 /// The holder's name for the claimed volume.
@@ -40,125 +37,10 @@ const DEVICE_LOOKED_FOR: Duration = Duration::from_secs(2);
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 /// How long what has the served file open may keep it.
 const UNMOUNT_WAIT: Duration = Duration::from_secs(10);
-/// How often a medium that is gone is looked for.
-const MEDIUM_LOOKED_FOR: Duration = Duration::from_secs(2);
 /// How long requests of a process before may hold its lock.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 /// How long the engine may take to prove that all is well.
 const PROOF_WAIT: Duration = Duration::from_secs(60);
-
-/// The engine, which the thread that answers questions also looks at.
-#[derive(Clone)]
-struct SharedCache(Arc<Mutex<Cache>>);
-
-impl SharedCache {
-    fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Engine for SharedCache {
-    fn handle(&mut self, input: Input, buffers: &mut dyn Buffers, outputs: &mut Vec<Output>) {
-        /// Ends the process where the engine panics: a successor serves what waits, where this one
-        /// would answer everything with an error.
-        struct EndOfProcess;
-        impl Drop for EndOfProcess {
-            fn drop(&mut self) {
-                if std::thread::panicking() {
-                    std::process::abort();
-                }
-            }
-        }
-        let _guard = EndOfProcess;
-        self.lock().handle(input, buffers, outputs);
-    }
-}
-
-/// The file of the cache as a device of the engine.
-struct Medium(Arc<MediumFile>);
-
-/// A medium that is not there.
-struct Absent(u64);
-
-/// `ENODEV`.
-const NO_DEVICE: i32 = 19;
-
-fn absent(operation: &'static str) -> DeviceError {
-    DeviceError::new(operation, None, std::io::Error::from_raw_os_error(NO_DEVICE))
-}
-
-impl BlockDevice for Absent {
-    fn size_bytes(&self) -> std::result::Result<u64, DeviceError> {
-        Ok(self.0)
-    }
-
-    fn alignment(&self) -> Alignment {
-        Alignment::NONE
-    }
-
-    fn read_at(&self, _: &mut [u8], _: u64) -> std::result::Result<usize, DeviceError> {
-        Err(absent("read"))
-    }
-
-    fn write_at(&self, _: &[u8], _: u64) -> std::result::Result<usize, DeviceError> {
-        Err(absent("write"))
-    }
-
-    fn discard(&self, _: std::ops::Range<u64>) -> std::result::Result<(), DeviceError> {
-        Err(absent("discard"))
-    }
-
-    fn flush(&self) -> std::result::Result<(), DeviceError> {
-        Err(absent("flush"))
-    }
-}
-
-impl DriverDevice for Absent {}
-
-impl BlockDevice for Medium {
-    fn size_bytes(&self) -> std::result::Result<u64, DeviceError> {
-        self.0.size_bytes()
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.0.alignment()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> std::result::Result<usize, DeviceError> {
-        self.0.read_at(buffer, at)
-    }
-
-    fn write_at(&self, buffer: &[u8], at: u64) -> std::result::Result<usize, DeviceError> {
-        self.0.write_at(buffer, at)
-    }
-
-    fn discard(&self, range: std::ops::Range<u64>) -> std::result::Result<(), DeviceError> {
-        self.0.discard(range)
-    }
-
-    fn flush(&self) -> std::result::Result<(), DeviceError> {
-        self.0.flush()
-    }
-}
-
-impl DriverDevice for Medium {}
-
-/// What is known of the cache's service.
-#[derive(Debug, Default)]
-struct Service {
-    /// Why nothing of the cache is served; `None` while it is.
-    off: Option<String>,
-    /// Why it began with nothing, or had to begin anew.
-    cold: Option<String>,
-    /// Whether the medium will not be used any more.
-    is_given_up: bool,
-}
-
-type SharedService = Arc<Mutex<Service>>;
-
-fn locked(service: &SharedService) -> MutexGuard<'_, Service> {
-    service.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A cache that is served.
 struct Serving<'a> {
@@ -166,58 +48,13 @@ struct Serving<'a> {
     parts: Arc<Parts>,
     cache: SharedCache,
     driver: Arc<Driver>,
-    service: SharedService,
+    service: SharedState,
     server: FileServer,
     device: LoopDevice,
     point: PathBuf,
     listener: UnixListener,
     /// Since when the device is given up, and the client that waits for the end.
     detaching: Option<(Instant, Option<UnixStream>)>,
-}
-
-/// Looks for a medium that is gone or failed, in a thread of its own: a stick that hangs holds up
-/// nothing else.
-struct MediumWatch {
-    args: CacheArgs,
-    parts: Arc<Parts>,
-    driver: Weak<Driver>,
-    medium: Option<Arc<MediumFile>>,
-    service: SharedService,
-}
-
-impl MediumWatch {
-    fn start(self) -> Result<()> {
-        let started = std::thread::Builder::new().name("medium".to_owned()).spawn(|| self.run());
-        let failed = |error| Error::new(Exit::Partial, format!("cannot start a thread: {error}"));
-        started.map(drop).map_err(failed)
-    }
-
-    fn run(mut self) {
-        let root = Root::system();
-        while let Some(driver) = self.driver.upgrade() {
-            let is_wanted = {
-                let service = locked(&self.service);
-                service.off.is_some() && !service.is_given_up
-            };
-            if is_wanted && let Some(medium) = self.find(&root) {
-                let _ = driver.replace_cache(Arc::new(Medium(medium)));
-            }
-            drop(driver);
-            std::thread::sleep(MEDIUM_LOOKED_FOR);
-        }
-    }
-
-    /// The same file again, or the one that is in its place now.
-    fn find(&mut self, root: &Root) -> Option<Arc<MediumFile>> {
-        let of = |file: std::fs::Metadata| (file.dev(), file.ino());
-        let found = std::fs::metadata(&self.args.cache).ok().map(of);
-        let own = self.medium.as_ref().and_then(|it| it.file().metadata().ok()).map(of);
-        if own.is_none() || own != found {
-            let opened = self.parts.open_medium(&self.args, root, false).ok()?;
-            self.medium = Some(Arc::new(opened));
-        }
-        self.medium.clone()
-    }
 }
 
 /// Serves until it is detached. The holder is at the other end of standard input.
@@ -261,7 +98,7 @@ impl<'a> Serving<'a> {
         let root = Root::system();
         let (parts, is_successor) = open_parts(args, &root, holder)?;
         let parts = Arc::new(parts);
-        let service = SharedService::default();
+        let service = SharedState::default();
         // A successor serves at once, and looks for its stick behind: that one may hang.
         let medium = if is_successor {
             locked(&service).off = Some("the file of the cache is looked for".to_owned());
@@ -269,10 +106,9 @@ impl<'a> Serving<'a> {
         } else {
             Some(Arc::new(parts.open_medium(args, &root, true)?))
         };
-        let (driver, cache) = start(&parts, medium.clone(), &service)?;
-        if let Start::Cold(why) = cache.lock().start() {
-            locked(&service).cold = Some(why.to_string());
-        }
+        let (driver, cache) = engine::start(&parts, medium.clone(), &service)?;
+        let cold = cache.lock().start().cold();
+        locked(&service).cold = cold.map(|why| why.to_string());
         let driver = Arc::new(driver);
         let watch = MediumWatch {
             args: args.clone(),
@@ -427,74 +263,6 @@ impl<'a> Serving<'a> {
             medium_wrong: counters.medium_wrong,
         }
     }
-}
-
-/// Starts the engine with its devices.
-fn start(
-    parts: &Arc<Parts>,
-    medium: Option<Arc<MediumFile>>,
-    service: &SharedService,
-) -> Result<(Driver, SharedCache)> {
-    let failed = |text: String| Error::new(Exit::Partial, format!("cannot serve: {text}"));
-    let setup = &parts.setup;
-    parts.host.size_journal(cache::journal_bytes(&setup.geometry))?;
-    let journal = parts.host.journal().try_clone().map_err(|error| failed(error.to_string()))?;
-    let revoked = Arc::clone(parts);
-    let revoke =
-        move || revoked.host.revoke().map_err(|error| std::io::Error::other(error.to_string()));
-    let cache: Arc<dyn DriverDevice> = match medium {
-        Some(medium) => Arc::new(Medium(medium)),
-        None => Arc::new(Absent(parts.medium_bytes())),
-    };
-    let backing: Arc<FileDevice> = Arc::clone(&parts.volume.device);
-    let devices = DriverDevices {
-        backing,
-        cache,
-        journal: Arc::new(RevocableDevice::new(FileDevice::new(journal)?, revoke)),
-    };
-    let options = DriverOptions {
-        is_locked: true,
-        ..DriverOptions::of(parts.volume.bytes, block_bytes(parts))
-    };
-    let sizes = Cache::buffers(&setup.geometry, &setup.limits);
-    let mut shared = None;
-    let open = |buffers: &mut dyn Buffers| {
-        let cache = Cache::attach(setup, &parts.journal, buffers)?;
-        Ok(shared.insert(SharedCache(Arc::new(Mutex::new(cache)))).clone())
-    };
-    let reported = Arc::clone(service);
-    let report = move |event: Event| {
-        let mut service = locked(&reported);
-        match event {
-            Event::CacheOff { why } => {
-                service.off = Some(words_of(why).to_owned());
-                service.is_given_up |= why == CacheOff::Journal;
-            }
-            Event::CacheOn => service.off = None,
-            Event::VolumeChanged { offset } => {
-                let why = format!("the volume was written elsewhere: it differs at byte {offset}");
-                service.cold = Some(why);
-            }
-            Event::JournalRolledBack => service.cold = Some("its journal is an old one".to_owned()),
-            Event::Recovered { .. } | Event::Detached { .. } => {}
-        }
-    };
-    let driver = Driver::start(options, devices, &sizes, open, report).map_err(failed)?;
-    let cache = shared.ok_or_else(|| failed("the engine did not start".to_owned()))?;
-    Ok((driver, cache))
-}
-
-fn words_of(why: CacheOff) -> &'static str {
-    match why {
-        CacheOff::Errors => "the flash failed or is gone",
-        CacheOff::AnotherMedium => "the file is not that of this cache",
-        CacheOff::Journal => "its journal cannot be written",
-    }
-}
-
-/// The volume's block.
-fn block_bytes(parts: &Parts) -> u32 {
-    parts.volume.device.alignment().write.max(512)
 }
 
 fn attach_loop(file: &File, point: &Path, block_bytes: u32) -> Result<LoopDevice> {
