@@ -259,6 +259,9 @@ fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
     let file = scene.medium();
     scene.attach(&file).done();
     scene.act("serve", &file).refused(3, "another service has this name");
+    let words =
+        format!("boost attach other --backing {} --cache /c", scene.volume.path().display());
+    terrace(&words).refused(3, "is read through the cache terrace-test-again");
     let device = scene.device();
     let point = scene.directory.join("point");
     let mount = Mount::existing(FileSystem::Ext4, &device, point).unwrap();
@@ -293,6 +296,10 @@ fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
     scene.attach(&file).refused(3, "it is not a cache");
     assert_eq!(fs::read_to_string(&file).unwrap(), "a letter to a friend");
     scene.attach(Path::new("/dev/shm/terrace-test-cache")).refused(3, "no disk is known");
+    terrace("boost attach ../x --backing /dev/null --cache /c").refused(2, "a name has letters");
+    let small =
+        format!("boost attach x --backing {} --cache /c --size 1k", scene.volume.path().display());
+    terrace(&small).refused(2, "a cache has 4 to 65535 segments");
     terrace("boost detach no-such").refused(2, "no cache no-such is attached");
     terrace("boost explain no-such 0").refused(2, "no cache no-such is attached");
     let words = "boost attach x --backing /dev/null --cache /c";
@@ -300,7 +307,9 @@ fn what_cannot_be_attached_is_refused_and_left_as_it_is() {
     if let Some(command) = as_ordinary_user("boost attach x --backing /dev/null --cache /c") {
         support::run(command).refused(3, "only root can use a cache");
     }
-    assert!(!Path::new("/run/terrace/boost/x").exists());
+    for made in ["/run/terrace/boost/x", "/var/lib/terrace/boost/x"] {
+        assert!(!Path::new(made).exists(), "{made}");
+    }
 }
 
 /// A directory that is seen at a second place.

@@ -9,6 +9,7 @@ use super::medium::{MediumPlace, behind};
 use super::volume::Volume;
 use crate::{Error, ErrorKind, Result};
 use machine::Root;
+use model::Bytes;
 use model::engine::ChangeProof;
 
 const OPERATION: &str = "attach a cache";
@@ -91,13 +92,13 @@ impl AttachPlan {
     ) -> Self {
         let kinds = volume.content.kinds.join(", ");
         let mut lines = vec![
-            format!("volume   {} ({kinds}), {} bytes", volume.name, volume.bytes),
+            format!("volume   {} ({kinds}), {}", volume.name, Bytes(volume.bytes)),
             format!(
-                "cache    {} on {} ({}), up to {} bytes",
+                "cache    {} on {} ({}), up to {}",
                 medium.path().display(),
                 medium.disks.join(", "),
                 medium.file_system,
-                medium_bytes
+                Bytes(medium_bytes)
             ),
             match cold {
                 None => "start    warm: what is proved fresh is served".to_owned(),
@@ -113,7 +114,7 @@ impl AttachPlan {
 fn consequences(proof: ChangeProof, export: ExportMethod) -> Vec<String> {
     let kill = match export {
         ExportMethod::FuseResend => {
-            "a kill   requests wait for the next daemon and are sent again (FUSE, Linux 6.9)"
+            "a kill   requests wait for the next process and are sent again (FUSE, Linux 6.9)"
         }
         ExportMethod::Nbd => {
             "a kill   requests wait for their time-out and are sent again (NBD: this kernel is \

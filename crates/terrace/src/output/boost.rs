@@ -76,7 +76,7 @@ impl CacheStatus {
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             format!(
-                "{} of {} are in {}, which may have {}",
+                "{} of {} are cached; {} may have {}, and is written a segment at a time",
                 Bytes(self.cached_bytes),
                 self.volume,
                 escaped(&self.cache),

@@ -18,6 +18,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,15 @@ pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
         let text = format!("{} is attached already, as {}", args.name, status.device);
         return Err(Error::usage(text));
     }
+    if let Some(other) = cache_of(&args.backing)? {
+        let text = format!(
+            "{} is read through the cache {}, as {}",
+            args.backing.display(),
+            other.name,
+            other.device
+        );
+        return Err(Error::new(Exit::Impossible, text));
+    }
     output::show(&plan(&args)?);
     let device = start(&args)?;
     Ok(output::show(&format!(
@@ -49,8 +59,16 @@ pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
     )))
 }
 
-fn whole(path: &std::path::Path) -> Result<std::path::PathBuf> {
+fn whole(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| Error::usage(format!("{}: {error}", path.display())))
+}
+
+/// The cache that this disk is read through.
+fn cache_of(backing: &Path) -> Result<Option<CacheStatus>> {
+    let Ok(device) = std::fs::canonicalize(backing) else { return Ok(None) };
+    let names = control::names()?;
+    let mut served = names.iter().filter_map(|name| control::status_now(name));
+    Ok(served.find(|cache| device.ends_with(&cache.volume)))
 }
 
 /// Looks at all parts, makes or takes the file of the cache, and says what will be.

@@ -35,20 +35,24 @@ impl Parts {
     /// # Errors
     /// Which part is refused, and why.
     pub(super) fn open(args: &CacheArgs, root: &Root, claimed: Option<File>) -> Result<Self> {
+        let size = args.size.0;
+        let fit = |volume: &Volume| {
+            Geometry::fit(volume.bytes, size, segment_bytes(size)).map_err(Error::usage)
+        };
         let (host, volume) = match claimed {
             // The lock first: while requests of the process before are under way, nothing is read.
             Some(file) => {
                 let host = HostPart::open(&args.state, &args.name)?;
                 (host, Volume::of_claimed(file, &args.backing, root)?)
             }
-            // The volume first: nothing is made for one that is refused.
+            // The volume first: nothing is made for what is refused.
             None => {
                 let volume = Volume::claim(&args.backing, root)?;
+                fit(&volume)?;
                 (HostPart::open(&args.state, &args.name)?, volume)
             }
         };
-        let segment = segment_bytes(args.size.0);
-        let geometry = Geometry::fit(volume.bytes, args.size.0, segment).map_err(Error::usage)?;
+        let geometry = fit(&volume)?;
         let setup = Setup {
             geometry,
             volume_id: volume.id,
