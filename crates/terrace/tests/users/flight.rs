@@ -136,9 +136,9 @@ impl Day {
     /// Runs a script in its group, and waits until it has ended.
     fn run(&self, group: &Cgroup, script: &str, words: &[&Path]) -> Range<SystemTime> {
         let start = SystemTime::now();
-        // Where the swap area is slow the kernel kills in a group that could still swap: once more.
+        // Where the swap area is slow the kernel kills in a group that could still swap: again.
         let mut ended = None;
-        for _ in 0..2 {
+        for _ in 0..5 {
             let mut command = group.command("python3");
             command.arg(self.directory.join(script)).args(words);
             command.arg(INCIDENT.as_secs().to_string()).stdin(Stdio::null());

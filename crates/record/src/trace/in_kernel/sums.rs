@@ -152,22 +152,9 @@ impl Sums {
             pairs.map(since_base).collect()
         };
         grow(&mut self.states, &grown(&states, &self.base));
-        let wall_grown = grown(&self.wall_at(&wall), &self.wall_base);
+        let wall_grown = grown(&wall_at(&wall, self.now_ticks), &self.wall_base);
         grow(&mut self.wall, &wall_grown);
         Ok(())
-    }
-
-    /// The wall's sums at this instant: they are the time since the epoch, whatever was copied.
-    fn wall_at(&self, wall: &[u64; 6]) -> [u64; WALL.len()] {
-        const BITS: u32 = 21;
-        const MASK: u64 = (1 << BITS) - 1;
-        let [counts, _, sums @ ..] = wall;
-        let holds = [counts & MASK, counts >> BITS & MASK, counts >> (2 * BITS)];
-        let state = holds.iter().position(|count| *count > 0).unwrap_or(WALL.len() - 1);
-        let mut sums = *sums;
-        let known: u64 = sums.iter().sum();
-        sums[state] = sums[state].wrapping_add(self.now_ticks.wrapping_sub(known));
-        sums
     }
 
     /// Takes whole copies, where it can be had; else an earlier one stays.
@@ -256,6 +243,20 @@ fn grow(sums: &mut [u64], now: &[i64]) {
     }
 }
 
+/// The wall's sums at an instant: they are the time since the epoch, whatever was copied.
+fn wall_at(wall: &[u64; 6], now_ticks: u64) -> [u64; WALL.len()] {
+    const BITS: u32 = 21;
+    const MASK: u64 = (1 << BITS) - 1;
+    let [counts, _, sums @ ..] = wall;
+    let holds = [counts & MASK, counts >> BITS & MASK, counts >> (2 * BITS)];
+    let state = holds.iter().position(|count| *count > 0).unwrap_or(WALL.len() - 1);
+    let mut sums = *sums;
+    // One that a processor with a clock behind has taken from is below 0, until the next adds.
+    let known = sums.iter().fold(0u64, |all, sum| all.wrapping_add(*sum));
+    sums[state] = sums[state].wrapping_add(now_ticks.wrapping_sub(known));
+    sums
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +269,15 @@ mod tests {
         assert_eq!(sums, [10, 23, 31], "2 of the 5 were owed");
         grow(&mut sums, &[14, 23, 31]);
         assert_eq!(sums, [14, 23, 31], "what was held back is there again");
+    }
+
+    /// Seen: a processor whose clock is behind took more from a sum than was in it.
+    #[test]
+    fn the_wall_s_sums_are_the_whole_time_though_one_is_below_zero() {
+        let sums = wall_at(&[1, 0, 5u64.wrapping_neg(), 10, 3, 0], 100);
+        assert_eq!(sums, [87, 10, 3, 0]);
+        let later = wall_at(&[1 << 21, 0, 5u64.wrapping_neg(), 10, 3, 0], 100);
+        assert_eq!(later, [5u64.wrapping_neg(), 102, 3, 0]);
     }
 
     proptest! {
