@@ -5,6 +5,7 @@
 //! binary prints them; the three never share anything else.
 
 pub mod advice;
+pub mod boost_counters;
 pub mod bytes;
 pub mod cache_receipt;
 pub mod chase;
@@ -37,6 +38,7 @@ pub mod survey;
 pub mod text;
 pub mod tier;
 
+pub use boost_counters::BoostCounters;
 pub use bytes::Bytes;
 pub use chase::ChaseOrder;
 pub use copy_gauges::{CopyEngine, CopyGauges};

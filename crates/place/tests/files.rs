@@ -170,7 +170,7 @@ fn files_that_the_own_group_uses_are_read_without_another_process() {
     // A restore ends when free memory runs out for any task of the machine: then it is repeated.
     let mut reports = (0..20).map(|_| restored());
     let report = reports.find(|report| report.stop != StopReason::Pressure).unwrap();
-    assert_eq!((report.stop, report.notes), (StopReason::Done, Vec::new()));
+    assert_eq!((report.stop, &report.notes), (StopReason::Done, &Vec::new()), "{report:?}");
     let read_bytes: u64 = report.parts.iter().map(|part| part.bytes).sum();
     assert!(read_bytes >= 2 * MIB, "{read_bytes} bytes");
     // What is in memory now says nothing: DAMON or another program may have evicted it. The report

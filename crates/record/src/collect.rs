@@ -9,6 +9,7 @@
 //! Nothing here judges a number. What the machine does not have gets no series; what it no longer
 //! has is absent.
 
+mod caches;
 mod disk;
 mod facts;
 mod group_files;

@@ -11,11 +11,12 @@ mod support;
 
 use load::Tally;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use support::{Ran, as_ordinary_user, terrace};
@@ -146,6 +147,31 @@ fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
     content
 }
 
+/// How much the series of the cache grew in a recording that was made meanwhile.
+fn growths_while(scene: &Scene, act: impl FnOnce()) -> BTreeMap<String, u64> {
+    let file = scene.directory.join("meanwhile.trec");
+    let mut command = with_default_signals(support::TERRACE);
+    command.args(["record", "--for", "60s", "-o"]).arg(&file);
+    let mut recorder = command.stdin(Stdio::null()).spawn().unwrap();
+    wait_until("it records", || fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+    std::thread::sleep(Duration::from_millis(500));
+    act();
+    // The counters are read ten times a second.
+    std::thread::sleep(Duration::from_millis(500));
+    let stopped = Command::new("kill").args(["-INT", &recorder.id().to_string()]).status();
+    assert!(stopped.unwrap().success());
+    recorder.wait().unwrap();
+    let text = terrace(&format!("export {} --to json --no-redact", file.display())).done();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let prefix = format!("boost.{}.", scene.name);
+    let growth = |series: &Value| {
+        let name = series["name"].as_str()?.strip_prefix(&prefix)?.to_owned();
+        let growth = series["steps"].as_array().and_then(|steps| steps.last()?[1].as_u64());
+        Some((name, growth.unwrap_or(0)))
+    };
+    value["series"].as_array().unwrap().iter().filter_map(growth).collect()
+}
+
 #[test]
 fn a_killed_service_has_a_successor_and_no_request_fails() {
     let Some(scene) = Scene::new("kill") else { return };
@@ -157,13 +183,45 @@ fn a_killed_service_has_a_successor_and_no_request_fails() {
     assert!(attached.contains(&use_it), "{attached}");
     let again = scene.attach(&file);
     again.refused(2, "is attached already");
-    let point = scene.directory.join("point");
-    let mount = Mount::existing(FileSystem::Ext4, &device, point).unwrap();
-    let refused = scene.detach();
-    refused.refused(3, "is mounted at");
+    used_and_killed(&scene, FileSystem::Ext4, &["e2fsck", "-f", "-n"]);
+}
+
+#[test]
+fn no_request_of_xfs_or_btrfs_fails_when_the_service_is_killed() {
+    type Words = &'static [&'static str];
+    let cases: [(FileSystem, u64, Words, Words); 2] = [
+        (FileSystem::Xfs, 320, &["mkfs.xfs", "-q", "-f"], &["xfs_repair", "-n"]),
+        (
+            FileSystem::Other("btrfs", &[]),
+            256,
+            &["mkfs.btrfs", "-q", "-f"],
+            &["btrfs", "check", "--readonly"],
+        ),
+    ];
+    for (system, mib, maker, checker) in cases {
+        match Scene::of(maker[0], maker, mib * MIB) {
+            Ok(scene) => {
+                scene.attach(&scene.medium()).done();
+                used_and_killed(&scene, system, checker);
+            }
+            Err(need) => testkit::skip(need),
+        }
+    }
+}
+
+/// Kills the service amid a load that checks what it reads; no request fails, the file system is
+/// whole, and the cache is proved fresh. `TERRACE_BOOST_KILLS` is how often.
+fn used_and_killed(scene: &Scene, system: FileSystem, checker: &[&str]) {
+    let kills = std::env::var("TERRACE_BOOST_KILLS").map_or(5, |count| count.parse().unwrap());
+    let (device, point) = (scene.device(), scene.directory.join("point"));
+    let mount = match Mount::existing(system, &device, point) {
+        Ok(mount) => mount,
+        Err(need) => return testkit::skip(need),
+    };
+    scene.detach().refused(3, "is mounted at");
     let files: Vec<PathBuf> = (0..4).map(|it| mount.path().join(it.to_string())).collect();
     let disturb = |tally: &Tally| {
-        for _ in 0..5 {
+        for _ in 0..kills {
             let before = tally.requests.load(Ordering::Relaxed);
             wait_until("the load goes on", || {
                 tally.requests.load(Ordering::Relaxed) > before + 200
@@ -173,10 +231,10 @@ fn a_killed_service_has_a_successor_and_no_request_fails() {
     };
     let served = Path::new("/run/terrace/boost").join(&scene.name).join("volume");
     let tally = load::during(&files, disturb, || drop(sys::mount::abandon(&served)));
-    println!("{tally:?}");
-    assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0));
+    let found = format!("{kills} kills under {system:?}: {tally:?}");
+    assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0), "{found}");
     drop(mount);
-    let checked = Command::new("e2fsck").args(["-f", "-n"]).arg(&device).output().unwrap();
+    let checked = Command::new(checker[0]).args(&checker[1..]).arg(&device).output().unwrap();
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
     let detached = scene.detach().done();
     assert!(detached.contains("is detached, and proved fresh"), "{detached}");
@@ -191,7 +249,8 @@ fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     // The second round fills the cache.
     let blocks = 2000;
     let first = read_blocks(&device, blocks);
-    assert!(read_blocks(&device, blocks) == first);
+    let recorded = growths_while(&scene, || assert!(read_blocks(&device, blocks) == first));
+    assert_eq!(recorded["read_bytes"], blocks * BLOCK as u64, "{recorded:?}");
     wait_until("it is filled", || scene.status()["cached_bytes"].as_u64().unwrap() > MIB);
     let detached = scene.detach().done();
     assert!(detached.contains("is detached, and proved fresh"), "{detached}");

@@ -21,6 +21,8 @@ pub(super) struct GuestRun<'a> {
     pub(super) programs: &'a [&'a Path],
     /// Names and texts of the files in the directory where the command begins.
     pub(super) scripts: &'a [(&'a str, &'a str)],
+    /// In the next boot, with the same disks.
+    pub(super) then: Option<&'a str>,
     pub(super) command: &'a [&'a str],
 }
 
@@ -60,6 +62,9 @@ fn words(session: &Session, guest: &GuestRun<'_>, scripts: &Path) -> Vec<String>
         [("--disk", guest.disks), ("--package", guest.packages), ("--module", guest.modules)];
     for (option, values) in options {
         values.iter().for_each(|value| add(option, value));
+    }
+    if let Some(then) = guest.then {
+        add("--then", then);
     }
     add("--mem", guest.memory);
     add("--timeout", &guest.timeout_s.to_string());

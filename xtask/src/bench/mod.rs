@@ -171,11 +171,11 @@ const SUITES: &[Suite] = &[
     Suite {
         name: "boost",
         title: "boost",
-        what: "the flash cache: its engine in simulation, against every fault and without each rule",
+        what: "the flash cache: its engine in simulation, and beside bcache and dm-cache in guests",
         peers: &["terrace"],
         parts: &names::<{ boost::PARTS.len() }>(boost::PARTS),
-        alternations: 1,
-        options: &[],
+        alternations: LONG_ALTERNATIONS,
+        options: &[("alternations", "N")],
         run: |session| session.run(boost::PARTS),
     },
     Suite {

@@ -21,7 +21,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use sys::directory::Directory;
 use sys::file::{self, Durability, FileMode};
 use sys::lock::{self, LockMode};
@@ -32,6 +32,8 @@ const HEAD_NAME: &str = "store";
 const RESTORED_NAME: &str = "restored";
 /// How often a lock is tried that is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// A lock may outlive its process: who reads `/proc/PID/fdinfo` holds the file for a moment.
+const LOCK_OUTLIVES: Duration = Duration::from_millis(300);
 /// zstd's own default.
 const LEVEL: i32 = 3;
 /// Manifests that change each other; then one says all.
@@ -149,8 +151,10 @@ impl Store {
             Err(error) if error.kind == sys::ErrorKind::NotFound => return Err(no_store()),
             opened => opened?,
         };
+        let begun = Instant::now();
         while !lock::try_take(&head, mode)? {
-            if !wait || sys::interrupt::requested() {
+            let is_over = !wait && begun.elapsed() >= LOCK_OUTLIVES;
+            if is_over || sys::interrupt::requested() {
                 let why = "another process saves to it or restores from it";
                 return Err(failed(ErrorKind::Impossible, why));
             }

@@ -6,7 +6,7 @@
 use super::facts::area_name;
 use super::keyed::{Keyed, Single, keyed, plain};
 use super::table::{Column, LineTable};
-use super::{STAT_INTERVAL_NS, Source, Tier, disk, pressure, zones, zram};
+use super::{STAT_INTERVAL_NS, Source, Tier, caches, disk, pressure, zones, zram};
 use machine::Root;
 use model::duration::CLOCK_TICK_NS;
 use model::recording::SeriesKind;
@@ -75,6 +75,7 @@ pub(super) fn open(root: &Root) -> Vec<(Tier, Box<dyn Source>)> {
     }
     keep(Tier::Slow, boxed(keyed(root, "/proc/swaps", "swap", swaps)));
     keep(Tier::Slow, boxed(Some(zram::open(root))));
+    keep(Tier::Steady, boxed(Some(caches::open(root))));
     for source in zswap(root) {
         keep(Tier::Slow, boxed(Some(source)));
     }

@@ -11,6 +11,7 @@ mod control;
 mod engine;
 mod medium;
 mod parts;
+mod published;
 mod receipt;
 mod serve;
 mod serving;

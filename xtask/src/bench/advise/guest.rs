@@ -47,6 +47,7 @@ pub(super) fn boot(session: &mut Session, run: &ScriptRun<'_>) -> Result<(), Err
         modules: run.modules,
         programs: &[],
         scripts: &SCRIPTS,
+        then: None,
         command: &command,
     };
     guest::run(session, &machine)

@@ -260,6 +260,7 @@ pub(super) fn run(session: &mut Session, copies: &GuestCopies) -> Result<(), Err
         modules: &[],
         programs: &[],
         scripts: &SCRIPTS,
+        then: None,
         command: &command,
     };
     guest::run(session, &machine)

@@ -67,7 +67,8 @@ fn seconds_to_quiet(
 ) -> Result<f64, Error> {
     let mut image = MountedImage::new(directory, "limited-disk", IMAGE_BYTES, INODES)?;
     image.limit_writes(BYTES_PER_S)?;
-    let mut command = Command::new(&copier.peer.program);
+    // A bench that runs in the background ignores SIGINT, and its programs would too.
+    let mut command = testkit::with_default_signals(&copier.peer.program);
     command.args(copier.arguments(source, &format!("{}/copy", image.point)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let failed = |error| Error::Failed(format!("{}: {error}", copier.name));

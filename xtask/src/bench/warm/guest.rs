@@ -68,6 +68,7 @@ impl Guest {
             modules: &[],
             programs: &[&self.program],
             scripts: &[],
+            then: None,
             command: &command,
         };
         let out = guest::out(session);

@@ -20,6 +20,8 @@ use sys::lock::{self, LockMode};
 pub(super) const EXPORT: &str = "volume";
 /// A link to the block device, for /etc/fstab: its number is another one each time.
 pub(super) const DEVICE: &str = "device";
+/// What a recorder reads.
+pub(super) const COUNTERS: &str = "counters";
 const SOCKET: &str = "socket";
 const CACHES: &str = "boost";
 /// Locks and logs of services, which outlive the directory of a cache.
@@ -130,8 +132,9 @@ pub(super) fn listen(directory: &Directory) -> Result<UnixListener> {
 /// Removes what a served cache had in its directory, and that.
 pub(super) fn remove(name: &str) {
     let Ok(Some(directory)) = existing(name) else { return };
-    for file in [SOCKET, EXPORT, DEVICE] {
-        let _ = directory.remove(OsStr::new(file));
+    // Also what a process left that was killed while it replaced a file.
+    for file in directory.names().unwrap_or_default() {
+        let _ = directory.remove(&file);
     }
     if let Ok(caches) =
         record::run_directory::own().and_then(|own| Ok(own.subdirectory(OsStr::new(CACHES))?))

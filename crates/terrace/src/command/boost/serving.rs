@@ -7,12 +7,14 @@ use super::control::{self, Detached, Question};
 use super::engine::{self, SharedCache, SharedState, block_bytes, locked};
 use super::medium::MediumWatch;
 use super::parts::Parts;
+use super::published::PublishedCounters;
 use super::serve::{loop_device_over, use_of};
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
 use machine::Root;
+use model::BoostCounters;
 use model::engine::ChangeProof;
 use serve::driver::Driver;
 use serve::fuse::{FileOptions, FileServer, Session};
@@ -53,6 +55,7 @@ struct Serving<'a> {
     device: LoopDevice,
     point: PathBuf,
     listener: UnixListener,
+    published: PublishedCounters,
     /// Since when the device is given up, and the client that waits for the end.
     detaching: Option<(Instant, Option<UnixStream>)>,
 }
@@ -136,8 +139,20 @@ impl<'a> Serving<'a> {
         let _ = directory.remove(control::DEVICE.as_ref());
         directory.create_link(control::DEVICE.as_ref(), device.path().as_os_str())?;
         let listener = control::listen(&directory)?;
-        let detaching = None;
-        Ok(Self { args, parts, cache, driver, service, server, device, point, listener, detaching })
+        let published = PublishedCounters::open(directory);
+        Ok(Self {
+            args,
+            parts,
+            cache,
+            driver,
+            service,
+            server,
+            device,
+            point,
+            listener,
+            published,
+            detaching: None,
+        })
     }
 
     /// Answers questions, and ends when the loop device is gone: by a detach, a signal or a person.
@@ -152,6 +167,7 @@ impl<'a> Serving<'a> {
                 self.begin_detach(None);
             }
             self.answer_late();
+            self.publish();
             if self.detaching.is_some() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
                 if matches!(loop_device_over(&self.point), Ok(None)) {
@@ -160,6 +176,33 @@ impl<'a> Serving<'a> {
             }
             std::thread::sleep(TURN);
         }
+    }
+
+    /// Tells recorders what was counted.
+    fn publish(&mut self) {
+        if !self.published.are_due() {
+            return;
+        }
+        let cache = self.cache.lock();
+        let counters = cache.counters();
+        let frame = u64::from(self.parts.setup.geometry.frame_bytes);
+        let values = [
+            u64::from(cache.cached_frames()) * frame,
+            counters.reads,
+            counters.read_bytes,
+            counters.hits,
+            counters.hit_bytes,
+            counters.bailed_out,
+            counters.writes,
+            counters.write_bytes,
+            counters.filled,
+            counters.prefetched,
+            counters.medium_bytes,
+            counters.medium_errors,
+            counters.medium_wrong,
+        ];
+        drop(cache);
+        self.published.put(&BoostCounters(values.map(Some)));
     }
 
     fn answer(&mut self, client: UnixStream) {

@@ -1,0 +1,18 @@
+# first.sh SIZE MIB REQUESTS SKEW SECONDS: a cache gets warm; then it is detached and the machine
+# boots again (SECONDS 0), or the power is cut so long into requests of which a tenth write.
+engine=terrace size=$1
+. ./lib.sh
+make "$2"
+names="$(basename "$disk") $(basename "$stick")"
+python3 use.py zipf $data "$3" "$4" 1 0 $names /run/cold
+python3 use.py zipf $data 2000 "$4" 1001 0 $names /run/points/state/warm
+sync
+if [ "$5" = 0 ]; then
+    umount /run/points/volume
+    terrace_detach
+    umount /run/points/stick /run/points/state
+else
+    python3 use.py zipf $data 1000000 "$4" 2001 10 $names /run/writes &
+    sleep "$5"
+fi
+vm-ctl cut

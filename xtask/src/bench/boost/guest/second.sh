@@ -1,0 +1,15 @@
+# second.sh SIZE SKEW: the same disks in the next boot: the same requests as at the end of the first.
+engine=terrace size=$1
+. ./lib.sh
+names="$(basename "$disk") $(basename "$stick")"
+terrace_attach
+mount "$device" /run/points/volume
+python3 use.py zipf $data 2000 "$2" 3001 0 $names /out/again
+cp /run/points/state/warm /out/warm
+terrace boost status c --json >/out/status.json
+python3 use.py sums $data /out/again >/run/seen
+umount /run/points/volume
+terrace_detach
+mount -o ro "$disk" /run/points/volume
+python3 use.py sums $data /out/again >/run/there
+echo "wrong $(diff /run/seen /run/there | grep -c '^<' || true)" >/out/results

@@ -1,0 +1,177 @@
+# use.py make FILE MIB: fills a file with pieces of programs; each block of 4 KiB begins with its number.
+# use.py zipf FILE REQUESTS SKEW SEED WRITES DISK STICK LOG: skewed requests of 4 KiB, past the page
+#     cache, of which WRITES % write. A line for each: block, microseconds, r or w; and before every
+#     250 a line of what both disks did: `disk` or `stick`, requests and sectors read and written.
+# use.py random FILE REQUESTS SEED r|w FROM LOG: blocks of the part that begins at FROM (of 1), each
+#     once: microseconds of each.
+# use.py rate FILE MIB: reads from the start in order, 1 MiB at a time: seconds.
+# use.py recover FILE MIB ROUNDS: the first MIB of the file are in memory; a hog takes all memory and
+#     gives it back, 25 times; seconds until the 99th percentile of 200 reads of pages in no order is
+#     at most 1.2 times that of before: a line for each round.
+# use.py sums FILE LOG: a sum of each block that LOG has.
+import bisect, itertools, mmap, os, random, subprocess, sys, time, zlib
+
+BLOCK = 4096
+MIB = 1 << 20
+CHUNK = 250
+
+
+def direct(path, write=False):
+    return os.open(path, os.O_DIRECT | (os.O_RDWR if write else os.O_RDONLY))
+
+
+def programs():
+    for name in sorted(os.listdir("/usr/bin")) * 100:
+        path = "/usr/bin/" + name
+        if os.path.isfile(path) and not os.path.islink(path):
+            with open(path, "rb") as file:
+                while piece := file.read(BLOCK - 16):
+                    if len(piece) == BLOCK - 16:
+                        yield piece
+
+
+def make(path, mib):
+    pieces = programs()
+    with open(path, "wb", buffering=MIB) as file:
+        for block in range(mib * MIB // BLOCK):
+            file.write(block.to_bytes(16, "little") + next(pieces))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# Ranks by the inverse of the distribution; which block has which rank is drawn once for all runs.
+def zipf_blocks(blocks, skew, seed):
+    sums = list(itertools.accumulate((rank + 1) ** -skew for rank in range(blocks)))
+    places = list(range(blocks))
+    random.Random(7).shuffle(places)
+    numbers = random.Random(seed)
+    while True:
+        yield places[min(bisect.bisect(sums, numbers.random() * sums[-1]), blocks - 1)]
+
+
+def counters(device):
+    with open(f"/sys/block/{device}/stat") as file:
+        words = file.read().split()
+    return " ".join([words[0], words[2], words[4], words[6]])
+
+
+def zipf(path, requests, skew, seed, writes, disk, stick, log):
+    file = direct(path, writes > 0)
+    blocks = os.fstat(file).st_size // BLOCK
+    drawn = zipf_blocks(blocks, skew, seed)
+    kinds = random.Random(seed + 1)
+    piece = mmap.mmap(-1, BLOCK)
+    lines = []
+    for count in range(requests):
+        if count % CHUNK == 0:
+            lines += [f"disk {counters(disk)}", f"stick {counters(stick)}"]
+        block = next(drawn)
+        kind = "w" if kinds.random() * 100 < writes else "r"
+        if kind == "w":
+            piece[:16] = block.to_bytes(16, "little")
+            piece[16:24] = count.to_bytes(8, "little")
+        began = time.monotonic_ns()
+        if kind == "w":
+            os.pwritev(file, [piece], block * BLOCK)
+        else:
+            os.preadv(file, [piece], block * BLOCK)
+        lines.append(f"{block} {(time.monotonic_ns() - began) // 1000} {kind}")
+        if int.from_bytes(piece[:16], "little") != block:
+            sys.exit(f"block {block} is another one")
+    lines += [f"disk {counters(disk)}", f"stick {counters(stick)}"]
+    with open(log, "w") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+def at_random(path, requests, seed, kind, start, log):
+    file = direct(path, kind == "w")
+    blocks = os.fstat(file).st_size // BLOCK
+    first = int(blocks * start)
+    # A frame of the cache is 16 KiB: blocks that share none.
+    places = random.Random(seed).sample(range(first, blocks, 4), requests)
+    piece = mmap.mmap(-1, BLOCK)
+    with open(log, "w") as out:
+        for block in places:
+            piece[:16] = block.to_bytes(16, "little")
+            began = time.monotonic_ns()
+            if kind == "w":
+                os.pwritev(file, [piece], block * BLOCK)
+            else:
+                os.preadv(file, [piece], block * BLOCK)
+            out.write(f"{(time.monotonic_ns() - began) // 1000}\n")
+
+
+def rate(path, mib):
+    file = direct(path)
+    piece = mmap.mmap(-1, MIB)
+    began = time.monotonic()
+    for place in range(mib):
+        os.preadv(file, [piece], place * MIB)
+    print(round(time.monotonic() - began, 6))
+
+
+HOG = """
+import mmap
+with open("/proc/meminfo") as file:
+    sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in file}
+length = sizes["MemAvailable"] - (12 << 20)
+memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for place in range(0, length, 4096):
+    memory[place] = 1
+"""
+
+
+def recover(path, mib, rounds):
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+    pages = mib * MIB // BLOCK
+    order = random.Random(5)
+
+    def p99(requests):
+        times = []
+        for _ in range(requests):
+            page = order.randrange(pages)
+            began = time.monotonic()
+            piece = os.pread(file, BLOCK, page * BLOCK)
+            times.append(time.monotonic() - began)
+            if int.from_bytes(piece[:16], "little") != page:
+                sys.exit(f"page {page} is another one")
+        return sorted(times)[len(times) * 99 // 100]
+
+    for page in range(pages):
+        os.pread(file, BLOCK, page * BLOCK)
+    usual = p99(2000)
+    for _ in range(rounds):
+        for _ in range(25):
+            subprocess.run([sys.executable, "-c", HOG], check=True)
+        began = time.monotonic()
+        while p99(200) > 1.2 * usual:
+            pass
+        print(round(time.monotonic() - began, 3), flush=True)
+
+
+def sums(path, log):
+    with open(log) as lines:
+        words = (line.split() for line in lines)
+        blocks = sorted({int(line[0]) for line in words if len(line) == 3})
+    file = direct(path)
+    piece = mmap.mmap(-1, BLOCK)
+    for block in blocks:
+        os.preadv(file, [piece], block * BLOCK)
+        print(block, zlib.crc32(piece))
+
+
+what, path, *words = sys.argv[1:]
+if what == "make":
+    make(path, int(words[0]))
+elif what == "zipf":
+    numbers = int(words[0]), float(words[1]), int(words[2]), int(words[3])
+    zipf(path, *numbers, *words[4:])
+elif what == "random":
+    at_random(path, int(words[0]), int(words[1]), words[2], float(words[3]), words[4])
+elif what == "rate":
+    rate(path, int(words[0]))
+elif what == "recover":
+    recover(path, int(words[0]), int(words[1]))
+else:
+    sums(path, words[0])

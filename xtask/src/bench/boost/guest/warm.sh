@@ -1,0 +1,18 @@
+# warm.sh ENGINE SIZE MIB REQUESTS MEASURED SKEW SEED: an empty cache gets warm by skewed requests;
+# then as many are measured.
+engine=$1 size=$2
+. ./lib.sh
+make "$3"
+names="$(basename "$disk") $(basename "$stick")"
+# What both devices take by themselves, where nothing is cached.
+python3 use.py random "$disk" 200 1 r 0.9 /out/disk_us
+python3 use.py random "$stick" 200 1 r 0.5 /out/stick_us
+python3 use.py zipf $data "$4" "$6" "$7" 0 $names /out/cold
+python3 use.py zipf $data "$5" "$6" "$(($7 + 1000))" 0 $names /out/warm
+[ "$engine" != terrace ] || terrace boost status c --json >/out/status.json
+python3 use.py sums $data /out/warm >/run/seen
+umount /run/points/volume
+[ "$engine" != terrace ] || terrace_detach
+case $engine in terrace | none) mount -o ro "$disk" /run/points/volume ;; *) mount -o ro "$device" /run/points/volume ;; esac
+python3 use.py sums $data /out/warm >/run/there
+echo "wrong $(diff /run/seen /run/there | grep -c '^<' || true)" >/out/results
