@@ -3,11 +3,14 @@
 //!
 //! - [`protocol`] reads what clients send and lays out answers, over any stream;
 //! - [`server`] serves a volume over one connection, several requests at a time;
-//! - [`device`] is the kernel's device over such a server, which may be killed and replaced.
+//! - [`device`] is the kernel's device over such a server, which may be killed and replaced;
+//! - [`service`] serves all connections of a device, and keeps them.
 
 pub mod device;
 pub mod protocol;
 pub mod server;
+pub mod service;
 
-pub use device::KernelDevice;
+pub use device::{DeviceSetup, KernelDevice};
 pub use protocol::{Export, ExportFeatures, NbdCommand, NbdRequest, Negotiated};
+pub use service::DeviceServer;

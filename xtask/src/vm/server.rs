@@ -355,7 +355,8 @@ fn serve(mut stream: UnixStream, disks: &[Arc<Disk>]) -> io::Result<()> {
 /// Hands over each request with the time at which it came.
 fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, NbdRequest)>) -> io::Result<()> {
     while let Some(request) = read_request(&mut stream)? {
-        if sender.send((Instant::now(), request)).is_err() {
+        let has_left = request.command == NbdCommand::Disconnect;
+        if has_left || sender.send((Instant::now(), request)).is_err() {
             break;
         }
     }

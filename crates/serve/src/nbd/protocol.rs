@@ -84,6 +84,8 @@ pub enum NbdCommand {
     WriteZeroes,
     /// Say which parts are holes.
     BlockStatus,
+    /// The client leaves; there is no answer.
+    Disconnect,
     /// Something that does not exist; answered with an error.
     Unknown,
 }
@@ -302,7 +304,7 @@ fn contexts(
     Ok(found)
 }
 
-/// The next request; `None` when the client says that it leaves, or has left.
+/// The next request; `None` when the client has left without a word.
 ///
 /// # Errors
 /// `InvalidData` for a broken protocol or a request that is too long; otherwise what the stream
@@ -321,7 +323,7 @@ pub fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdRequest>> {
     let command = match command {
         0 => NbdCommand::Read,
         1 => NbdCommand::Write,
-        2 => return Ok(None),
+        2 => NbdCommand::Disconnect,
         3 => NbdCommand::Flush,
         4 => NbdCommand::Trim,
         6 => NbdCommand::WriteZeroes,

@@ -17,8 +17,9 @@ const EXTENTS_MAX: usize = 64;
 /// The numbers of errors that the protocol knows; others are an `EIO`.
 const KNOWN_ERRORS: [i32; 7] = [1, 12, 22, 28, 75, 95, 108];
 
-/// Serves `volume` until the client leaves, with `threads` requests at a time. The handshake is
-/// over; the kernel's client has none. The stream is ready to be closed then.
+/// Serves `volume` until the client leaves, with `threads` requests at a time: whether it said so.
+/// The handshake is over; the kernel's client has none. The stream is ready to be closed then, and
+/// no request of it is under way.
 ///
 /// # Errors
 /// `InvalidData` for a broken protocol; otherwise what the stream met.
@@ -28,7 +29,7 @@ pub fn serve<S>(
     agreed: Negotiated,
     threads: usize,
     close: impl Fn(&S) + Sync,
-) -> io::Result<()>
+) -> io::Result<bool>
 where
     S: Sync,
     for<'a> &'a S: Read + Write,
@@ -46,7 +47,10 @@ where
         let first = run();
         let panicked = |_| Err(io::Error::other("a thread of the server panicked"));
         let results = others.into_iter().map(|thread| thread.join().unwrap_or_else(panicked));
-        results.fold(first, io::Result::and)
+        let all: Vec<io::Result<bool>> = std::iter::once(first).chain(results).collect();
+        // One of the threads reads the last word of the client, the others meet a closed stream.
+        let has_left = all.iter().any(|ended| matches!(ended, Ok(true)));
+        if has_left { Ok(true) } else { all.into_iter().fold(Ok(false), io::Result::and) }
     })
 }
 
@@ -59,12 +63,16 @@ impl<S> Connection<'_, S>
 where
     for<'a> &'a S: Read + Write,
 {
-    fn serve(&self, volume: &dyn Volume, agreed: Negotiated) -> io::Result<()> {
+    /// Whether the client said that it leaves.
+    fn serve(&self, volume: &dyn Volume, agreed: Negotiated) -> io::Result<bool> {
         let (mut data, mut found) = (Vec::new(), Vec::new());
         loop {
             let next =
                 read_request(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner));
-            let Some(request) = next? else { return Ok(()) };
+            let Some(request) = next? else { return Ok(false) };
+            if request.command == NbdCommand::Disconnect {
+                return Ok(true);
+            }
             let performed = catch_unwind(AssertUnwindSafe(|| match request.command {
                 NbdCommand::BlockStatus if !agreed.has_block_status => Err(INVALID),
                 _ => perform(volume, &request, &mut data, &mut found),
@@ -115,7 +123,7 @@ fn perform(
             *found = extents(volume, request);
             Ok(())
         }
-        NbdCommand::BlockStatus | NbdCommand::Unknown => Err(INVALID),
+        NbdCommand::BlockStatus | NbdCommand::Disconnect | NbdCommand::Unknown => Err(INVALID),
     }?;
     let changes =
         matches!(request.command, NbdCommand::Write | NbdCommand::Trim | NbdCommand::WriteZeroes);
