@@ -12,6 +12,6 @@ pub mod protocol;
 pub mod server;
 pub mod session;
 
-pub use channel::{Channel, Received};
+pub use channel::{Channel, Received, resend_is_offered};
 pub use server::{FileOptions, FileServer};
 pub use session::Session;

@@ -5,6 +5,7 @@
 //!   be killed and a successor goes on, without an error to those who use it;
 //! - [`nbd`]: a volume over the protocol of network block devices, also to the kernel's own client;
 //! - [`driver`]: an engine of `model::engine` with real devices, as a volume;
+//! - [`direct`]: a device alone as a volume, for want of an engine;
 //! - [`supervisor`]: starts a server again and again, and keeps its open files ([`holder`]) for the
 //!   successor.
 //!
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod direct;
 pub mod driver;
 pub mod fuse;
 pub mod holder;

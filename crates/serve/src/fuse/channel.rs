@@ -4,12 +4,14 @@
 //! answered by the channel that it was read from. The channel does not end the connection: the last
 //! process that holds a descriptor of it does, or an unmount.
 
-use super::protocol::{answer_header, error_number, resend_message};
+use super::protocol::{
+    FileRequest, FileRequestKind, REQUEST_ROOM, answer_header, error_number, parse, resend_message,
+};
 use std::fs::File;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use sys::mount::{FileSystemOptions, MountRestrictions};
+use sys::mount::{DetachedMount, FileSystemOptions, MountRestrictions};
 use sys::{Error, fuse_device};
 
 /// A read that gives no request but is to be repeated: the request was taken back before it was
@@ -29,6 +31,28 @@ pub enum RootKind {
 #[derive(Debug)]
 pub struct Channel {
     device: File,
+}
+
+/// Asks this kernel, by a mount that has no place in the tree and goes at once, whether it can send
+/// requests again that a killed server did not answer (`FUSE_HAS_RESEND`, Linux 6.9).
+///
+/// # Errors
+/// As [`Channel::open`] and [`Channel::mount`].
+pub fn resend_is_offered() -> sys::Result<bool> {
+    let channel = Channel::open()?;
+    let _mount = channel.mount_detached(RootKind::File, "terrace-probe")?;
+    // The first request is there when the mount is made; a signal may end the read.
+    let mut room = vec![0; REQUEST_ROOM];
+    loop {
+        match channel.receive(&mut room) {
+            Received::Nothing => {}
+            Received::Ended => return Ok(false),
+            Received::Request(request) => {
+                let kind = parse(request).map(|FileRequest { kind, .. }| kind);
+                return Ok(matches!(kind, Ok(FileRequestKind::Init(init)) if init.has_resend()));
+            }
+        }
+    }
 }
 
 /// What a read gave.
@@ -63,6 +87,11 @@ impl Channel {
     /// # Errors
     /// `Denied` without `CAP_SYS_ADMIN`; the kernel's word.
     pub fn mount(&self, point: &Path, root: RootKind, source: &str) -> sys::Result<()> {
+        self.mount_detached(root, source)?.attach_at(point)
+    }
+
+    /// The mounted connection, without a place in the tree.
+    fn mount_detached(&self, root: RootKind, source: &str) -> sys::Result<DetachedMount> {
         let mode = match root {
             RootKind::File => "100000",
             RootKind::Directory => "40000",
@@ -73,7 +102,13 @@ impl Channel {
         options.set("rootmode", mode)?;
         options.set("user_id", "0")?;
         options.set("group_id", "0")?;
-        options.mount(MountRestrictions::default())?.attach_at(point)
+        options.mount(MountRestrictions::default())
+    }
+
+    /// Whether the connection was ended, by an unmount or by a person: nothing comes any more.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        sys::poll::is_hung_up(self.device.as_fd())
     }
 
     /// Another channel of the same connection, for another thread.

@@ -69,6 +69,7 @@ pub mod errno {
     pub const EEXIST: i32 = 17;
     pub const ENODEV: i32 = 19;
     pub const EINVAL: i32 = 22;
+    pub const EPROTO: i32 = 71;
     pub const ENOSPC: i32 = 28;
     /// No such request is served; the kernel does without.
     pub const ENOSYS: i32 = 38;
@@ -165,6 +166,15 @@ pub struct Init {
     pub readahead_bytes: u32,
     /// What it can do.
     pub flags: u64,
+}
+
+impl Init {
+    /// Whether the kernel can send again what was not answered (Linux 6.9): without that, what a
+    /// killed server had under way waits for good.
+    #[must_use]
+    pub fn has_resend(&self) -> bool {
+        self.flags & EXTENDED != 0 && self.flags & RESEND != 0
+    }
 }
 
 /// Reads a request of the kernel to the server of one file.
@@ -443,6 +453,8 @@ mod tests {
         body[16..].copy_from_slice(&128u32.to_ne_bytes());
         let FileRequestKind::Init(init) = kind(opcode::INIT, &body).unwrap() else { panic!() };
         assert_eq!(init.flags, EXTENDED | RESEND);
+        let has_resend = |flags| Init { minor: 41, readahead_bytes: 0, flags }.has_resend();
+        assert_eq!([flags, RESEND, EXTENDED, 0].map(has_resend), [true, false, false, false]);
         assert!(is_resent(1 << 63 | 4) && !is_resent(4));
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Each thread reads a request, has the volume do it and answers, so as many requests are under way
 //! as there are channels. A panic of the volume is an error of that request alone. The threads end
-//! when the file system is unmounted.
+//! when the file system is unmounted. Where a killed server must have a successor, a kernel that
+//! cannot send requests again is refused at its first one.
 
 use super::channel::{Channel, Received};
 use super::protocol::{
@@ -12,6 +13,7 @@ use super::protocol::{
 use crate::volume::{Volume, VolumeResult, is_within};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -31,11 +33,19 @@ pub struct FileOptions {
     pub has_holes: bool,
     /// Requests that the kernel may have under way for a loop device; 0 is its own limit, 12.
     pub background: u16,
+    /// A kernel that cannot send requests again to a successor (before Linux 6.9) is refused.
+    pub needs_resend: bool,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { valid_s: 3600, open_flags: OPEN_DIRECT, has_holes: false, background: 0 }
+        Self {
+            valid_s: 3600,
+            open_flags: OPEN_DIRECT,
+            has_holes: false,
+            background: 0,
+            needs_resend: false,
+        }
     }
 }
 
@@ -46,13 +56,20 @@ impl FileOptions {
         open_flags: OPEN_DIRECT | protocol::OPEN_PARALLEL_WRITES,
         has_holes: true,
         background: 128,
+        needs_resend: false,
     };
 }
+
+/// The kernel's first request of a connection has not come, was answered, or was refused.
+const NOT_MET: u8 = 0;
+const AGREED: u8 = 1;
+const REFUSED: u8 = 2;
 
 /// The threads that serve a file.
 #[derive(Debug)]
 pub struct FileServer {
     threads: Vec<JoinHandle<()>>,
+    agreement: Arc<AtomicU8>,
 }
 
 impl FileServer {
@@ -66,15 +83,33 @@ impl FileServer {
         options: FileOptions,
     ) -> sys::Result<Self> {
         let mut threads = Vec::with_capacity(channels.len());
+        let agreement = Arc::new(AtomicU8::new(NOT_MET));
         for channel in channels {
             let mut thread = FileThread::new(channel, Arc::clone(&volume), options);
+            thread.agreement = Arc::clone(&agreement);
             let started = std::thread::Builder::new()
                 .name("fuse".to_owned())
                 .spawn(move || thread.run())
                 .map_err(|source| sys::Error::new("start a thread", source))?;
             threads.push(started);
         }
-        Ok(Self { threads })
+        Ok(Self { threads, agreement })
+    }
+
+    /// Waits, for a time at most, until the kernel has begun a new connection; whether it has what
+    /// [`FileOptions::needs_resend`] demands. `None` if it has not begun: also for a successor,
+    /// whose connection was begun by another server.
+    #[must_use]
+    pub fn is_accepted(&self, limit: Duration) -> Option<bool> {
+        let end = Instant::now() + limit;
+        loop {
+            match self.agreement.load(Ordering::SeqCst) {
+                AGREED => return Some(true),
+                REFUSED => return Some(false),
+                _ if Instant::now() > end => return None,
+                _ => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
     }
 
     /// Waits for the unmount as [`Self::join`] does, for a time at most; whether it came. What is
@@ -106,6 +141,7 @@ pub struct FileThread {
     channel: Channel,
     volume: Arc<dyn Volume>,
     options: FileOptions,
+    agreement: Arc<AtomicU8>,
     request: Vec<u8>,
     data: Vec<u8>,
 }
@@ -121,7 +157,8 @@ impl FileThread {
     #[must_use]
     pub fn new(channel: Channel, volume: Arc<dyn Volume>, options: FileOptions) -> Self {
         let (request, data) = (vec![FILL; REQUEST_ROOM], vec![FILL; DATA_BYTES_MAX]);
-        Self { channel, volume, options, request, data }
+        let agreement = Arc::new(AtomicU8::new(NOT_MET));
+        Self { channel, volume, options, agreement, request, data }
     }
 
     /// Serves until the file system is unmounted.
@@ -145,6 +182,16 @@ impl FileThread {
             return Some(true);
         };
         let (volume, options) = (self.volume.as_ref(), self.options);
+        if let FileRequestKind::Init(init) = kind {
+            let is_refused = options.needs_resend && !init.has_resend();
+            let body = init_body(init, options.background);
+            // Refused, the kernel ends the connection.
+            let (error, body) =
+                if is_refused { (errno::EPROTO, &[][..]) } else { (0, body.as_slice()) };
+            self.channel.answer(unique, error, body);
+            self.agreement.store(if is_refused { REFUSED } else { AGREED }, Ordering::SeqCst);
+            return Some(true);
+        }
         let (channel, data) = (&self.channel, &mut self.data);
         let done = catch_unwind(AssertUnwindSafe(|| {
             answer(channel, volume, options, unique, kind, data);
@@ -171,7 +218,8 @@ fn answer(
     };
     let is_inside = |offset, len| is_within(volume.bytes(), offset, len);
     match kind {
-        FileRequestKind::Init(init) => answer(0, &init_body(init, options.background)),
+        // Answered before.
+        FileRequestKind::Init(_) => {}
         FileRequestKind::Attributes => {
             answer(0, &attributes_body(volume.bytes(), options.valid_s));
         }
@@ -212,7 +260,40 @@ mod tests {
     use super::*;
     use crate::volume::DeviceVolume;
     use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
     use testkit::MemoryDevice;
+
+    /// What a server answers to the first request of a kernel with these flags: the error, and
+    /// whether it accepts it.
+    fn met(flags: [u32; 2], needs_resend: bool) -> (i32, u8) {
+        let (kernel, server) = UnixStream::pair().unwrap();
+        let body = [7, 41, 0, flags[0], flags[1], 0].map(u32::to_ne_bytes).concat();
+        let mut request = vec![0; protocol::HEADER_IN];
+        request[..4].copy_from_slice(&((protocol::HEADER_IN + body.len()) as u32).to_ne_bytes());
+        request[4..8].copy_from_slice(&protocol::opcode::INIT.to_ne_bytes());
+        request.extend(body);
+        (&kernel).write_all(&request).unwrap();
+        let volume = Arc::new(DeviceVolume::new(MemoryDevice::new(512)).unwrap());
+        let options = FileOptions { needs_resend, ..FileOptions::DISK };
+        let mut thread = FileThread::new(Channel::from(OwnedFd::from(server)), volume, options);
+        assert_eq!(thread.step(true), Some(true));
+        let mut header = [0; protocol::HEADER_OUT];
+        (&kernel).read_exact(&mut header).unwrap();
+        (protocol::number32(&header, 4) as i32, thread.agreement.load(Ordering::SeqCst))
+    }
+
+    #[test]
+    fn a_kernel_that_sends_nothing_again_is_refused_where_that_is_needed() {
+        // `FUSE_INIT_EXT`, and `FUSE_HAS_RESEND` of the second half.
+        let new = [1 << 30, 1 << 7];
+        assert_eq!(met([0, 0], true), (-errno::EPROTO, REFUSED));
+        assert_eq!(met([1 << 30, 0], true), (-errno::EPROTO, REFUSED));
+        assert_eq!(met([0, 1 << 7], true), (-errno::EPROTO, REFUSED));
+        assert_eq!(met(new, true), (0, AGREED));
+        assert_eq!(met([0, 0], false), (0, AGREED));
+    }
 
     #[test]
     fn the_memory_of_a_thread_is_there_before_the_first_request() {

@@ -11,6 +11,7 @@
 
 use super::channel::{Channel, RootKind};
 use crate::holder::HolderClient;
+use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -36,7 +37,7 @@ impl Session {
     ///
     /// # Errors
     /// What the kernel says to mounting, to another channel, or, for a successor before Linux 6.9,
-    /// to sending requests again.
+    /// to sending requests again; `Other` for a successor whose connection was ended meanwhile.
     pub fn open(
         holder: &HolderClient<'_>,
         point: &Path,
@@ -51,6 +52,10 @@ impl Session {
             channels.push(first);
         }
         let is_successor = match channels[0].another() {
+            Ok(_) if channels[0].is_ended() => {
+                let ended = io::Error::other("the connection was ended by an unmount or a person");
+                return Err(sys::Error::new("take over the served file", ended).at(point));
+            }
             Ok(_) => true,
             // One that was killed in between has left a descriptor that is not mounted.
             Err(error) if error.number().is_some_and(|it| UNMOUNTED.contains(&it)) => {
