@@ -86,6 +86,7 @@ impl Image {
 
 const EXT4: &[&str] = &["mkfs.ext4", "-q", "-F"];
 const EXT2: &[&str] = &["mkfs.ext4", "-q", "-F", "-O", "^has_journal"];
+const EXT2_OLD: &[&str] = &["mkfs.ext2", "-q", "-F", "-O", "^metadata_csum"];
 const EXT3: &[&str] = &["mkfs.ext3", "-q", "-F"];
 const XFS: &[&str] = &["mkfs.xfs", "-q", "-f"];
 const BTRFS: &[&str] = &["mkfs.btrfs", "-q", "-f"];
@@ -179,6 +180,69 @@ fn what_is_not_known_proves_nothing() {
     let Ok(two) = Image::made(EXT4) else { return };
     two.patch((64 << 10) + 64, b"_BHRfS_M");
     assert!(is_unknown(&two), "the remains of another one");
+}
+
+/// By the bytes alone by which each is known: the programs that make them need not be there.
+#[test]
+fn members_of_other_devices_are_known_by_name_and_prove_nothing() {
+    let image = Image::empty(64 * MIB);
+    let end = 64 * MIB;
+    let words = |words: &[u32]| words.iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<u8>>();
+    let zfs = 0x00ba_b10c_u64;
+    for (kind, offset, bytes) in [
+        ("LUKS", 0, b"LUKS\xba\xbe\0\x02".to_vec()),
+        ("LVM", 512, b"LABELONE".to_vec()),
+        ("md", 0, words(&[0xa92b_4efc, 1])),
+        ("md", 4096, words(&[0xa92b_4efc, 1])),
+        ("md", end - 8192, words(&[0xa92b_4efc, 1])),
+        ("md", end - (64 << 10), words(&[0xa92b_4efc, 0, 90])),
+        ("ZFS", 128 << 10, zfs.to_le_bytes().to_vec()),
+        ("ZFS", (384 << 10) + 5 * 1024, zfs.to_be_bytes().to_vec()),
+        ("ZFS", end - (128 << 10), zfs.to_le_bytes().to_vec()),
+        (
+            "bcachefs",
+            4120,
+            b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef".to_vec(),
+        ),
+        (
+            "bcache",
+            4120,
+            b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81".to_vec(),
+        ),
+    ] {
+        image.patch(offset, &bytes);
+        let content = image.content();
+        assert_eq!(
+            (content.kinds.as_slice(), content.proof),
+            ([kind].as_slice(), ChangeProof::Never)
+        );
+        image.patch(offset, &vec![0; bytes.len()]);
+    }
+    assert_eq!(image.content().kinds, ["unknown"]);
+    // A mirror with its metadata at the end looks like the file system that it holds.
+    let Ok(ext4) = Image::made(EXT4) else { return testkit::skip("root") };
+    ext4.patch(320 * MIB - 8192, &words(&[0xa92b_4efc, 1]));
+    let content = ext4.content();
+    assert_eq!(content.kinds, ["ext4", "md"]);
+    assert_eq!((content.proof, content.witnesses.len()), (ChangeProof::Never, 0));
+}
+
+#[test]
+fn two_bytes_alone_are_no_ext4() {
+    let image = Image::empty(64 * MIB);
+    image.patch(1024 + 56, &[0x53, 0xef]);
+    assert_eq!(image.content().kinds, ["unknown"]);
+    let Ok(image) = Image::made(EXT4) else { return testkit::skip("root") };
+    // A label that the checksum does not know.
+    image.patch(1024 + 120, b"changed");
+    assert_eq!(image.content().kinds, ["unknown"]);
+    // Without a checksum by its sizes: one that ends behind the volume is none.
+    let Ok(image) = Image::made(EXT2_OLD) else { return testkit::skip("root") };
+    assert_eq!(image.content().kinds, ["ext2"]);
+    image.patch(1024 + 120, b"changed");
+    assert_eq!(image.content().kinds, ["ext2"]);
+    image.patch(1024 + 4, &[0xff; 4]);
+    assert_eq!(image.content().kinds, ["unknown"]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod btrfs;
 mod ext;
+mod members;
 mod partitions;
 mod xfs;
 
@@ -29,7 +30,7 @@ pub struct Content {
 
 impl Content {
     /// What proves nothing.
-    fn unknown() -> Self {
+    pub(super) fn unknown() -> Self {
         Self { kinds: vec!["unknown"], witnesses: Vec::new(), proof: ChangeProof::Never }
     }
 
@@ -50,17 +51,22 @@ pub fn read(device: &dyn BlockDevice) -> Result<Content, DeviceError> {
     Ok(only(found))
 }
 
-/// The file systems that an area looks like.
+/// The file systems and the members of other devices that an area looks like.
 fn file_systems(area: &Area<'_>) -> Result<Vec<Content>, DeviceError> {
     let found = [ext::read(area)?, btrfs::read(area)?, xfs::read(area)?];
-    Ok(found.into_iter().flatten().collect())
+    Ok(found.into_iter().flatten().chain(members::read(area)?).collect())
 }
 
-/// What it is, if it is one thing alone: the remains of another one may be the true one.
+/// What it is, if it is one thing alone: the remains of another one may be the true one. More than
+/// one are named, and prove nothing.
 fn only(mut found: Vec<Content>) -> Content {
-    match found.pop() {
-        Some(content) if found.is_empty() => content,
-        _ => Content::unknown(),
+    match found.len() {
+        0 => Content::unknown(),
+        1 => found.remove(0),
+        _ => {
+            let kinds = found.into_iter().flat_map(|content| content.kinds).collect();
+            Content { kinds, ..Content::unknown() }
+        }
     }
 }
 

@@ -5,6 +5,10 @@
 //! that is replayed is written before that, by a mount for reading too: its own superblock then
 //! changes. A log on another device is replayed without a trace here that comes first: such a
 //! volume proves nothing.
+//!
+//! Two bytes of a magic number are in one of 65,536 random blocks. A superblock is one if its
+//! checksum is right, or where it has none if its sizes can be those of a file system that is
+//! mounted from there.
 
 use model::device::DeviceError;
 use model::engine::ChangeProof;
@@ -19,11 +23,14 @@ const IS_LOG: u64 = 0x8;
 const IS_64_BIT: u64 = 0x80;
 const LOG_MAGIC: u64 = 0xc03b_3998;
 const EXTENTS_MAGIC: u64 = 0xf30a;
+/// `metadata_csum`, and where the checksum of the superblock is: CRC-32C of all before it.
+const HAS_CHECKSUM: u64 = 0x400;
+const CHECKSUM: usize = 1020;
 
 pub(super) fn read(area: &Area<'_>) -> Result<Option<Content>, DeviceError> {
     let Some(superblock) = area.witness(SUPERBLOCK, SUPERBLOCK_BYTES)? else { return Ok(None) };
     let fields = superblock.bytes.clone();
-    if little::<2>(&fields, 56) != MAGIC {
+    if little::<2>(&fields, 56) != MAGIC || !is_superblock(&fields, area.bytes()) {
         return Ok(None);
     }
     if little::<4>(&fields, 0x60) & IS_LOG != 0 {
@@ -40,6 +47,34 @@ pub(super) fn read(area: &Area<'_>) -> Result<Option<Content>, DeviceError> {
         return Ok(Some(Content::unknown()));
     }
     Ok(Some(Content::of("ext4", vec![superblock, log], ChangeProof::Always)))
+}
+
+/// Whether the kernel would take these fields for a superblock of a file system that has room in
+/// so many bytes.
+fn is_superblock(fields: &[u8], bytes: u64) -> bool {
+    let field = |at| little::<4>(fields, at);
+    let [inodes, shift, per_group, inodes_per_group] = [0, 24, 32, 40].map(field);
+    let [revision, first_data_block] = [76, 20].map(field);
+    if shift > 6 || revision > 1 {
+        return false;
+    }
+    let block = 1024_u64 << shift;
+    let is_64_bit = field(0x60) & IS_64_BIT != 0;
+    let high = if is_64_bit { field(0x150) } else { 0 };
+    let blocks = high << 32 | field(4);
+    let inode_bytes = if revision == 0 { 128 } else { little::<2>(fields, 88) };
+    let is_sized = inodes > 0
+        && blocks > first_data_block
+        && blocks.checked_mul(block).is_some_and(|end| end <= bytes)
+        && first_data_block <= 1
+        && per_group >= 8
+        && (1..=8 * block).contains(&inodes_per_group)
+        && (128..=block).contains(&inode_bytes)
+        && inode_bytes.is_power_of_two();
+    let has_checksum = field(0x64) & HAS_CHECKSUM != 0;
+    // The kernel's sum is not inverted at its end.
+    let sum = u64::from(!crc32c::crc32c(&fields[..CHECKSUM]));
+    is_sized && (!has_checksum || sum == field(CHECKSUM))
 }
 
 /// The first byte of the log, which is the file of an inode; `None` if it is not found inside.
