@@ -105,6 +105,25 @@ impl Directory {
         Ok(Self { file: file.into(), path: end.path, exposure: end.exposure })
     }
 
+    /// A directory that another process opened by [`Directory::open_private`] and passed on: the
+    /// way to it is not walked again, so it is the same one whatever its path leads to by now.
+    /// `path` is for messages.
+    ///
+    /// # Errors
+    /// `Invalid` for what is not a directory, `Denied` if it is not this user's alone any more.
+    pub fn of_held(file: File, path: &Path) -> Result<Self> {
+        const OPERATION: &str = "use the directory";
+        let about = file.metadata().map_err(|source| Error::new(OPERATION, source).at(path))?;
+        if !about.is_dir() {
+            return Err(Error::invalid(OPERATION, "it is not a directory").at(path));
+        }
+        let directory = Self::of_open(file, path.to_owned());
+        match directory.fault_of_itself()? {
+            None => Ok(directory),
+            Some(Exposure { path, why }) => Err(refused(OPERATION, why).at(path)),
+        }
+    }
+
     /// A directory that was opened otherwise; `path` is for messages.
     pub(crate) fn of_open(file: File, path: PathBuf) -> Self {
         Self { file, path, exposure: None }

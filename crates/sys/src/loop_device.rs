@@ -2,14 +2,19 @@
 //!
 //! A device is attached with all its settings in one call, so that it is never seen half
 //! configured. [`LoopDevice`] is the name of one: it holds no descriptor and detaches nothing by
-//! itself, so that a device may live longer than the process that attached it.
+//! itself, so that a device may live longer than the process that attached it. By the time that it
+//! is detached its number may be that of another file, so that is looked at while it is held open.
 
 use crate::error::{Error, ErrorKind, Result, check};
+use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const CONTROL: &str = "/dev/loop-control";
+const DETACH: &str = "detach the loop device";
 /// Requests of linux/loop.h.
 const LOOP_CLR_FD: libc::c_ulong = 0x4c01;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4c0a;
@@ -101,13 +106,50 @@ impl LoopDevice {
     /// Detaches it from its file: at once, or when the last program has closed it.
     ///
     /// # Errors
-    /// `NotFound` if it is not attached.
+    /// `NotFound` if it is not attached; `Invalid` if its path leads to another device.
     pub fn detach(&self) -> Result<()> {
-        const OPERATION: &str = "detach the loop device";
-        let device = self.open(OPERATION, false)?;
+        let device = self.open(DETACH, false)?;
+        self.clear(&device)
+    }
+
+    /// The same if its file is the one at `path`, as the kernel knows it; whether it is. While it is
+    /// open here it cannot get another file.
+    ///
+    /// # Errors
+    /// As [`Self::detach`], but for a device that is not attached; if /sys cannot be read.
+    pub fn detach_from(&self, path: &Path) -> Result<bool> {
+        let device = self.open(DETACH, false)?;
+        let failed = |error| Error::new(DETACH, error).at(&self.path);
+        if self.backing_file().map_err(failed)?.as_deref() != Some(path) {
+            return Ok(false);
+        }
+        self.clear(&device).map(|()| true)
+    }
+
+    /// The path of the file that it is attached to, as the kernel knows it; `None` if it is not
+    /// attached.
+    ///
+    /// # Errors
+    /// If /sys cannot be read.
+    pub fn backing_file(&self) -> io::Result<Option<PathBuf>> {
+        match std::fs::read(format!("/sys/block/loop{}/loop/backing_file", self.number)) {
+            Ok(path) => {
+                let path = path.strip_suffix(b"\n").unwrap_or(&path);
+                Ok(Some(PathBuf::from(OsStr::from_bytes(path))))
+            }
+            // It has no file, or lost it just now.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn clear(&self, device: &File) -> Result<()> {
         // SAFETY: this request takes no argument.
         let answer = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD as _, 0) };
-        check(OPERATION, answer).map(drop).map_err(|error| error.at(&self.path))
+        check(DETACH, answer).map(drop).map_err(|error| error.at(&self.path))
     }
 
     /// Removes a device that is not attached and not open.
@@ -132,7 +174,15 @@ impl LoopDevice {
 
     fn open(&self, operation: &'static str, for_writing: bool) -> Result<File> {
         let opened = File::options().read(true).write(for_writing).open(&self.path);
-        opened.map_err(|error| Error::new(operation, error).at(&self.path))
+        let device = opened.map_err(|error| Error::new(operation, error).at(&self.path))?;
+        // Where the module counts partitions, the minor number is not that of the device.
+        let place = format!("/sys/block/loop{}/dev", self.number);
+        let numbers = std::fs::read_to_string(place)
+            .map_err(|error| Error::new(operation, error).at(&self.path))?;
+        match crate::block::numbers_of(&device)? {
+            Some((major, minor)) if numbers.trim_end() == format!("{major}:{minor}") => Ok(device),
+            _ => Err(Error::invalid(operation, "its path leads to another device").at(&self.path)),
+        }
     }
 }
 
@@ -143,7 +193,6 @@ fn is_taken(error: &Error) -> bool {
 }
 
 fn config(file: &File, name: &Path, options: LoopOptions) -> [u8; CONFIG_BYTES] {
-    use std::os::unix::ffi::OsStrExt;
     let mut config = [0; CONFIG_BYTES];
     let mut put = |at: usize, bytes: &[u8]| config[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, &file.as_raw_fd().to_ne_bytes());
@@ -210,9 +259,23 @@ mod tests {
         let taken = device.0.configure(&file, &path, options).unwrap_err();
         assert_eq!(taken.number(), Some(libc::EBUSY));
         drop(open);
-        device.0.detach().unwrap();
+        // By then the number may be that of another file.
+        assert!(!device.0.detach_from(&directory.join("another")).unwrap());
+        assert_eq!(device.0.backing_file().unwrap().as_deref(), Some(path.as_path()));
+        assert!(device.0.detach_from(&path).unwrap());
+        assert_eq!(device.0.backing_file().unwrap(), None);
+        assert!(!device.0.detach_from(&path).unwrap());
         assert_eq!(device.0.detach().unwrap_err().kind, ErrorKind::NotFound);
         assert!(!Path::new(&facts).exists());
+    }
+
+    #[test]
+    fn a_path_that_leads_to_another_device_is_refused() {
+        if !testkit::is_root() {
+            return testkit::skip("root");
+        }
+        let device = LoopDevice { number: 1, path: PathBuf::from("/dev/null") };
+        assert_eq!(device.detach().unwrap_err().kind, ErrorKind::Invalid);
     }
 
     #[test]

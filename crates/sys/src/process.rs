@@ -3,9 +3,12 @@
 //! Capabilities are asked of the kernel, not guessed from the user number: root in a
 //! container often has few of them.
 
-use crate::error::{Result, check, failed};
-use std::ffi::CString;
+use crate::directory::Directory;
+use crate::error::{Error, Result, check, failed};
+use std::ffi::{CString, OsStr};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The capabilities that some level of insight depends on; numbers from `capability(7)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,6 +120,19 @@ pub fn serve_memory_reclaim() -> Result<()> {
     check("serve memory reclaim", answer).map(drop)
 }
 
+/// Says how soon the kernel kills this process, and those that it starts, when memory is short:
+/// from -1000, never, to 1000, first.
+///
+/// # Errors
+/// `Denied` for less than it has, without `CAP_SYS_RESOURCE`; without /proc.
+pub fn set_memory_kill_score(score: i16) -> Result<()> {
+    // Not a setting of the machine: a file of this process alone.
+    let own = Directory::open(Path::new("/proc/self"))?;
+    let mut file = own.open_own(OsStr::new("oom_score_adj"))?;
+    file.write_all(score.to_string().as_bytes())
+        .map_err(|error| Error::new("set how soon it is killed when memory is short", error))
+}
+
 /// Whether the calling thread has `capability` in effect; false also if it cannot be read.
 #[must_use]
 pub fn has_capability(capability: Capability) -> bool {
@@ -152,6 +168,20 @@ mod tests {
         );
         assert_eq!((effective_uid(), effective_gid()), own);
         assert!(has_capability(Capability::SysAdmin) == testkit::is_admin());
+    }
+
+    #[test]
+    fn a_process_says_how_soon_it_is_killed() {
+        let own = || std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+        let before = own().trim().parse::<i16>().unwrap();
+        if !has_capability(Capability::SysResource) {
+            return testkit::skip("CAP_SYS_RESOURCE");
+        }
+        set_memory_kill_score(before - 1).unwrap();
+        assert_eq!(own().trim(), (before - 1).to_string());
+        set_memory_kill_score(before).unwrap();
+        assert!(set_memory_kill_score(2000).is_err());
+        assert_eq!(own().trim(), before.to_string());
     }
 
     #[test]

@@ -66,7 +66,26 @@ pub fn lock_memory() -> Result<()> {
     check("lock memory", unsafe { libc::mlockall(flags) }).map(drop)
 }
 
-/// Takes [`lock_memory`] back.
+/// Brings in all pages that this process has, also of its program, and keeps them in memory; pages
+/// of later memory stay from when they are touched. So nothing that was needed once is read from a
+/// disk again. Not all later memory at once: that would be the whole stack of each thread.
+///
+/// # Errors
+/// `Denied` without `CAP_IPC_LOCK`: with a limit, a later mapping could fail.
+pub fn hold_memory() -> Result<()> {
+    const OPERATION: &str = "lock memory";
+    if !has_capability(Capability::IpcLock) {
+        let refused = std::io::Error::from_raw_os_error(libc::EPERM);
+        return Err(Error::new(OPERATION, refused));
+    }
+    for flags in [libc::MCL_CURRENT, libc::MCL_FUTURE | libc::MCL_ONFAULT as libc::c_int] {
+        // SAFETY: takes a number; pages may move in, none is changed or taken away.
+        check(OPERATION, unsafe { libc::mlockall(flags) })?;
+    }
+    Ok(())
+}
+
+/// Takes [`lock_memory`] or [`hold_memory`] back.
 ///
 /// # Errors
 /// None on Linux.
@@ -113,6 +132,36 @@ mod tests {
         if !asked.join().unwrap() {
             testkit::skip("the right to realtime priorities");
         }
+    }
+
+    /// The bytes that are locked of this process, by the kernel's word.
+    fn locked_bytes() -> u64 {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmLck:")).unwrap();
+        line.split_whitespace().next().unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    #[test]
+    fn held_memory_is_locked_and_later_memory_from_its_first_touch() {
+        use crate::memory::{Mapping, Pages};
+        const BYTES: usize = 8 << 20;
+        if let Err(error) = hold_memory() {
+            assert_eq!(error.kind, ErrorKind::Denied);
+            return testkit::skip("CAP_IPC_LOCK");
+        }
+        let before = locked_bytes();
+        assert!(before > 1 << 20, "{before}");
+        let mut later = Mapping::anonymous(BYTES, Pages::Base).unwrap();
+        assert!(locked_bytes() >= before + BYTES as u64, "it stays once it is there");
+        let start = later.address();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let own = smaps.split_once(&format!("\n{start:x}-")).unwrap().1;
+        let rss = own.lines().find_map(|line| line.strip_prefix("Rss:")).unwrap();
+        assert_eq!(rss.trim(), "0 kB", "it is not there before it is touched");
+        later.as_mut_slice()[0] = 1;
+        drop(later);
+        unlock_memory().unwrap();
+        assert_eq!(locked_bytes(), 0);
     }
 
     #[test]
