@@ -92,6 +92,26 @@ pub fn read_ahead_limit(root: &Root, major: u32, minor: u32) -> Option<u64> {
     Some(kib << 10)
 }
 
+/// What the disk behind the device with this number does by itself, without data sent to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeCommands {
+    /// It gives up the content of a range (trim, unmap).
+    pub discard: bool,
+    /// It stores zeros in a range. Without that the kernel writes each zero.
+    pub write_zeroes: bool,
+}
+
+/// What the disk with this number does by itself; what it does not say it does not.
+#[must_use]
+pub fn range_commands(root: &Root, major: u32, minor: u32) -> RangeCommands {
+    let directory = directory_of_number(root, major, minor);
+    let Some(whole) = directory.as_deref().and_then(|directory| whole_of(root, directory)) else {
+        return RangeCommands::default();
+    };
+    let has = |file: &str| root.number::<u64>(whole.join("queue").join(file)).unwrap_or(0) > 0;
+    RangeCommands { discard: has("discard_max_bytes"), write_zeroes: has("write_zeroes_max_bytes") }
+}
+
 /// Where the partition with this number begins on its disk, in bytes; 0 for a whole disk.
 #[must_use]
 pub fn start_on_disk(root: &Root, major: u32, minor: u32) -> u64 {

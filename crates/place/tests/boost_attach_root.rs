@@ -28,6 +28,10 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     output.status.success().then_some(()).ok_or(format!("`{program}` to work: {}", words.trim()))
 }
 
+fn host_part(state: &Path, name: &str) -> place::Result<HostPart> {
+    HostPart::directory(state, name).and_then(HostPart::open)
+}
+
 /// A block device of a test's own.
 struct Disk {
     device: LoopDevice,
@@ -142,10 +146,10 @@ fn a_disk_is_refused_for_its_partition_and_a_cache_beside_its_volume() {
     let medium = MediumPlace::find(&point.join("cache"), &root).unwrap();
     assert_eq!(medium.disks, volume.disks);
     let state = TempDir::new();
-    let host = HostPart::open(state.path(), "photos").unwrap();
+    let host = host_part(state.path(), "photos").unwrap();
     let error = plan::check_disks(&root, &volume, &medium, &host).unwrap_err();
     assert!(model::error_chain(&error).contains("as the volume is"), "{error}");
-    let export = ExportMethod::for_kernel("6.8.1");
+    let export = ExportMethod::Nbd { resend_after_s: 90 };
     let plan = AttachPlan::of(&volume, &medium, MEDIUM_BYTES, Some("the cache is new"), export);
     let lines = plan.lines.join("\n");
     for words in ["cold: the cache is new", "a kill", "NBD", "a pull", "a cut"] {
@@ -170,16 +174,16 @@ fn a_link_that_another_user_planted_is_not_followed() {
 #[test]
 fn key_and_journal_are_this_users_alone_and_used_by_one() {
     let state = TempDir::new();
-    let host = HostPart::open(state.path(), "photos").unwrap();
+    let host = host_part(state.path(), "photos").unwrap();
     let (key, path) = (host.key(), host.path());
     assert!(host.is_key_new && host.read_journal(JOURNAL_BYTES, newer_version).unwrap().is_empty());
     host.size_journal(JOURNAL_BYTES).unwrap();
     let journal = host.read_journal(JOURNAL_BYTES, newer_version).unwrap();
     assert_eq!(journal.len() as u64, JOURNAL_BYTES);
-    let second = HostPart::open(state.path(), "photos").unwrap_err();
+    let second = host_part(state.path(), "photos").unwrap_err();
     assert!(model::error_chain(&second).contains("another process"), "{second}");
     drop(host);
-    let again = HostPart::open(state.path(), "photos").unwrap();
+    let again = host_part(state.path(), "photos").unwrap();
     assert!(!again.is_key_new && again.key() == key);
     drop(again);
     for name in ["key", "journal"] {
@@ -188,9 +192,9 @@ fn key_and_journal_are_this_users_alone_and_used_by_one() {
     }
     let file = path.join("key");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(HostPart::open(state.path(), "photos").is_err(), "others can read it");
+    assert!(host_part(state.path(), "photos").is_err(), "others can read it");
     fs::remove_file(&file).unwrap();
-    let host = HostPart::open(state.path(), "photos").unwrap();
+    let host = host_part(state.path(), "photos").unwrap();
     assert!(host.is_key_new && host.key() != key, "it was lost");
     let newer = FileHeader { magic: *b"TERCJRNL", major: 9, minor: 0 }.to_bytes();
     fs::write(path.join("journal"), newer).unwrap();
@@ -200,7 +204,7 @@ fn key_and_journal_are_this_users_alone_and_used_by_one() {
     host.revoke().unwrap();
     assert!(!path.join("journal").exists());
     for name in ["", "..", "a/b", ".hidden", &"x".repeat(65)] {
-        assert!(HostPart::open(state.path(), name).is_err(), "{name:?}");
+        assert!(host_part(state.path(), name).is_err(), "{name:?}");
     }
 }
 

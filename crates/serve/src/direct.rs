@@ -43,8 +43,8 @@ impl DirectVolume {
     /// # Errors
     /// Without memory for the buffers.
     pub fn new(device: Arc<dyn DriverDevice>, bytes: u64, block_bytes: u32) -> sys::Result<Self> {
-        let buffers = (0..BUFFERS).map(|_| AlignedBuffer::new(BUFFER_BYTES));
-        let buffers = buffers.collect::<sys::Result<Vec<_>>>()?;
+        let made = (0..BUFFERS).map(|_| AlignedBuffer::new(BUFFER_BYTES));
+        let buffers = made.collect::<sys::Result<Vec<_>>>()?;
         let state = DirectState { buffers, changing: Vec::with_capacity(BUFFERS) };
         let block_bytes = u64::from(block_bytes.max(1));
         let bytes = bytes / block_bytes * block_bytes;

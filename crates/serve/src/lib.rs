@@ -4,8 +4,7 @@
 //! - [`fuse`]: a volume as the only file of a file system, to put a loop device on; its server may
 //!   be killed and a successor goes on, without an error to those who use it;
 //! - [`nbd`]: a volume over the protocol of network block devices, also to the kernel's own client;
-//! - [`driver`]: an engine of `model::engine` with real devices, as a volume;
-//! - [`direct`]: a device alone as a volume, for want of an engine;
+//! - [`driver`]: an engine of `model::engine` over real devices; [`direct`]: a device without one;
 //! - [`supervisor`]: starts a server again and again, and keeps its open files ([`holder`]) for the
 //!   successor.
 //!

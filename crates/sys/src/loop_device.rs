@@ -112,8 +112,8 @@ impl LoopDevice {
         self.clear(&device)
     }
 
-    /// The same if its file is the one at `path`, as the kernel knows it; whether it is. While it is
-    /// open here it cannot get another file.
+    /// The same if its file is the one at `path`, as the kernel knows it; whether it is. While it
+    /// is open here it cannot get another file.
     ///
     /// # Errors
     /// As [`Self::detach`], but for a device that is not attached; if /sys cannot be read.

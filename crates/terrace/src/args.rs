@@ -201,7 +201,7 @@ pub enum Command {
     },
     /// Run the process that serves, for `boost serve`
     #[command(hide = true)]
-    BoostProcess(boost::CacheArgs),
+    BoostProcess(boost::CacheProcessArgs),
     /// See why a RAM disk is slow
     #[command(subcommand_value_name = "ACTION", subcommand_help_heading = "Actions")]
     Ramdisk {

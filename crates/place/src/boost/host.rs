@@ -39,27 +39,45 @@ pub struct HostPart {
 }
 
 impl HostPart {
-    /// Opens the part of the cache `name` below `state`, or makes it, and locks it.
+    /// Opens the directory of the cache `name` below `state`, or makes it.
     ///
     /// # Errors
-    /// `Usage` for a name that is not one of a file; `Impossible` if another daemon has it, if
-    /// others can change or read what is there, or if the key is not one.
-    pub fn open(state: &Path, name: &str) -> Result<Self> {
+    /// `Usage` for a name that is not one of a file; `Impossible` if others can change it.
+    pub fn directory(state: &Path, name: &str) -> Result<Directory> {
         let refused = |reason| Error::new(ErrorKind::Usage, OPERATION, reason).at(name);
         check_name(name).map_err(refused)?;
         let path = state.join(name);
-        let directory = Directory::create_private(&path).map_err(|error| failed(&path, error))?;
-        let opened = directory.open_or_create(OsStr::new(JOURNAL_NAME), OWNER_ONLY);
-        let journal = opened.map_err(|error| failed(&path, error))?;
-        let is_free = lock::try_take(&journal, LockMode::Exclusive);
-        if !is_free.map_err(|error| failed(&path, error))? {
-            let reason = "another process serves this cache, or requests of one that was killed \
-                          are still under way";
-            return Err(Error::new(ErrorKind::Impossible, OPERATION, reason).at(&path));
-        }
+        Directory::create_private(&path).map_err(|error| failed(&path, error))
+    }
+
+    /// Opens what is in the directory of a cache, or makes it, and locks it. The directory may be
+    /// one that another process opened: the way to it is not walked again.
+    ///
+    /// # Errors
+    /// `Impossible` if another daemon has it, if others can change or read what is there, or if the
+    /// key is not one.
+    pub fn open(directory: Directory) -> Result<Self> {
+        let (directory, journal) = locked(directory)?;
         let (key, is_key_new) = key(&directory)?;
-        directory.sync().map_err(|error| failed(&path, error))?;
+        directory.sync().map_err(|error| failed(directory.path(), error))?;
         Ok(Self { directory, journal, key, is_key_new })
+    }
+
+    /// Sees to it that no later attach finds what this directory proves of a cache, and holds its
+    /// lock: the volume can then be written without the cache.
+    ///
+    /// # Errors
+    /// As [`Self::open`], but for a key that is not one; if nothing of it can be removed.
+    pub fn give_up(directory: Directory) -> Result<File> {
+        let (directory, journal) = locked(directory)?;
+        revoke(&directory)?;
+        Ok(journal)
+    }
+
+    /// Its open directory, for a process that follows.
+    #[must_use]
+    pub fn directory_file(&self) -> &File {
+        self.directory.file()
     }
 
     /// The key, which never leaves the host.
@@ -122,12 +140,7 @@ impl HostPart {
     /// # Errors
     /// If neither can be removed.
     pub fn revoke(&self) -> Result<()> {
-        let remove = |name: &str| {
-            let removed = self.directory.remove(OsStr::new(name));
-            removed.and_then(|()| self.directory.sync()).map(drop)
-        };
-        let removed = remove(JOURNAL_NAME).or_else(|_| remove(KEY_NAME));
-        removed.map_err(|error| failed(self.directory.path(), error))
+        revoke(&self.directory)
     }
 
     /// Where it is, for messages.
@@ -147,6 +160,29 @@ impl HostPart {
     ) -> Error {
         Error::new(kind, OPERATION, source).at(self.directory.path())
     }
+}
+
+/// The directory with its journal, which is locked.
+fn locked(directory: Directory) -> Result<(Directory, File)> {
+    let failed = |error| failed(directory.path(), error);
+    let journal = directory.open_or_create(OsStr::new(JOURNAL_NAME), OWNER_ONLY).map_err(failed)?;
+    if !lock::try_take(&journal, LockMode::Exclusive).map_err(failed)? {
+        let reason = "another process serves this cache, or requests of one that was killed are \
+                      still under way";
+        let error = Error::new(ErrorKind::Impossible, OPERATION, reason);
+        return Err(error.at(directory.path()));
+    }
+    Ok((directory, journal))
+}
+
+/// Removes the journal, or the key where that fails.
+fn revoke(directory: &Directory) -> Result<()> {
+    let remove = |name: &str| {
+        let removed = directory.remove(OsStr::new(name));
+        removed.and_then(|()| directory.sync()).map(drop)
+    };
+    let removed = remove(JOURNAL_NAME).or_else(|_| remove(KEY_NAME));
+    removed.map_err(|error| failed(directory.path(), error))
 }
 
 /// Refuses what no cache may be called: its name is also that of a directory, and a word of command

@@ -19,19 +19,47 @@ const OPERATION: &str = "attach a cache";
 pub enum ExportMethod {
     /// A file of FUSE under a loop device, whose requests outlive the daemon (Linux 6.9).
     FuseResend,
-    /// NBD, whose requests are sent again when the daemon is back.
+    /// NBD, whose requests are sent again when their time is over.
+    Nbd {
+        /// That time.
+        resend_after_s: u64,
+    },
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportChoice {
+    /// What survives a kill here, FUSE first.
+    Auto,
+    /// [`ExportMethod::FuseResend`].
+    Fuse,
+    /// [`ExportMethod::Nbd`].
     Nbd,
 }
 
-impl ExportMethod {
-    /// The one that survives a kill on this kernel, FUSE first.
-    #[must_use]
-    pub fn for_kernel(release: &str) -> Self {
-        let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-        let version = (numbers.next(), numbers.next());
-        match version {
-            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (6, 9) => Self::FuseResend,
-            _ => Self::Nbd,
+impl ExportChoice {
+    /// The method, by what FUSE and NBD lack here; `resend_after_s` is for NBD.
+    ///
+    /// # Errors
+    /// What is missing, in one sentence.
+    pub fn resolve(
+        self,
+        fuse: impl FnOnce() -> std::result::Result<(), String>,
+        nbd: impl FnOnce() -> std::result::Result<(), String>,
+        resend_after_s: u64,
+    ) -> std::result::Result<ExportMethod, String> {
+        let by_fuse = |()| ExportMethod::FuseResend;
+        let by_nbd = |()| ExportMethod::Nbd { resend_after_s };
+        match self {
+            Self::Fuse => fuse().map(by_fuse).map_err(|fuse| {
+                format!("by FUSE a kill of the service would leave requests waiting: {fuse}")
+            }),
+            Self::Nbd => nbd().map(by_nbd).map_err(|nbd| format!("NBD is missing: {nbd}")),
+            Self::Auto => fuse().map(by_fuse).or_else(|fuse| {
+                nbd().map(by_nbd).map_err(|nbd| {
+                    format!("nothing here outlives a kill of the service: {fuse}; {nbd}")
+                })
+            }),
         }
     }
 }
@@ -115,11 +143,12 @@ fn consequences(proof: ChangeProof, export: ExportMethod) -> Vec<String> {
     let kill = match export {
         ExportMethod::FuseResend => {
             "a kill   requests wait for the next process and are sent again (FUSE, Linux 6.9)"
+                .to_owned()
         }
-        ExportMethod::Nbd => {
-            "a kill   requests wait for their time-out and are sent again (NBD: this kernel is \
-             older than 6.9)"
-        }
+        ExportMethod::Nbd { resend_after_s } => format!(
+            "a kill   requests wait for the next process; what was under way is sent again after \
+             {resend_after_s} s (NBD)"
+        ),
     };
     let cut = match proof {
         ChangeProof::Always => {
@@ -135,7 +164,7 @@ fn consequences(proof: ChangeProof, export: ExportMethod) -> Vec<String> {
     };
     let pull = "a pull   reads go to the disk; the third error in a minute turns the cache off \
                 until the stick is back";
-    [kill, pull, cut].map(str::to_owned).to_vec()
+    vec![kill, pull.to_owned(), cut.to_owned()]
 }
 
 #[cfg(test)]
@@ -143,23 +172,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_survives_a_kill_depends_on_the_kernel() {
-        for (release, expected) in [
-            ("6.9.0", ExportMethod::FuseResend),
-            ("6.18.44-x", ExportMethod::FuseResend),
-            ("7.0-rc1", ExportMethod::FuseResend),
-            ("6.8.12", ExportMethod::Nbd),
-            ("5.15.0-91-generic", ExportMethod::Nbd),
-            ("strange", ExportMethod::Nbd),
+    fn fuse_is_taken_where_it_survives_a_kill_and_else_nbd() {
+        const NBD: ExportMethod = ExportMethod::Nbd { resend_after_s: 90 };
+        let resolved = |choice: ExportChoice, has_fuse: bool, has_nbd: bool| {
+            let lacks = |has: bool, what: &str| has.then_some(()).ok_or(format!("no {what}"));
+            choice.resolve(|| lacks(has_fuse, "resend"), || lacks(has_nbd, "module"), 90)
+        };
+        for (choice, has_fuse, has_nbd, expected) in [
+            (ExportChoice::Auto, true, true, Ok(ExportMethod::FuseResend)),
+            (ExportChoice::Auto, false, true, Ok(NBD)),
+            (ExportChoice::Auto, false, false, Err("no resend; no module")),
+            (ExportChoice::Fuse, true, false, Ok(ExportMethod::FuseResend)),
+            (ExportChoice::Fuse, false, true, Err("no resend")),
+            (ExportChoice::Nbd, true, true, Ok(NBD)),
+            (ExportChoice::Nbd, true, false, Err("no module")),
         ] {
-            assert_eq!(ExportMethod::for_kernel(release), expected, "{release}");
+            match (resolved(choice, has_fuse, has_nbd), expected) {
+                (Ok(method), Ok(expected)) => assert_eq!(method, expected, "{choice:?}"),
+                (Err(why), Err(words)) => assert!(why.ends_with(words), "{why}"),
+                (other, _) => panic!("{choice:?}: {other:?}"),
+            }
         }
     }
 
     #[test]
     fn a_plan_says_what_each_accident_does() {
         for proof in [ChangeProof::Always, ChangeProof::AfterDetach, ChangeProof::Never] {
-            let lines = consequences(proof, ExportMethod::Nbd);
+            let lines = consequences(proof, ExportMethod::Nbd { resend_after_s: 7 });
+            assert!(lines[0].contains("after 7 s (NBD)"), "{}", lines[0]);
             let begins = lines.iter().map(|line| &line[..6]).collect::<Vec<_>>();
             assert_eq!(begins, ["a kill", "a pull", "a cut "]);
             let is_warm = lines[2].contains("stays warm");

@@ -30,6 +30,9 @@ pub struct Volume {
     pub bytes: u64,
     /// The disks that it is on, by their kernel names.
     pub disks: Vec<String>,
+    /// What its disk does by itself: an export offers nothing else, since a trim that becomes
+    /// written zeros would write all of a disk.
+    pub commands: block::RangeCommands,
     /// What it holds.
     pub content: Content,
     /// Names it: a hash of what identifies its disk and its place there, and of nothing that
@@ -80,6 +83,17 @@ impl Volume {
     /// # Errors
     /// `Impossible` for what is not a block device of a known disk; `Failed` if it cannot be read.
     pub fn of_claimed(file: File, path: &Path, root: &Root) -> Result<Self> {
+        let unread = Self::of_claimed_unread(file, path, root)?;
+        let failed = |error| Error::new(ErrorKind::Failed, OPERATION, error).at(path);
+        let content = content::read(&*unread.device).map_err(failed)?;
+        Ok(Self { content, ..unread })
+    }
+
+    /// The same without a look at what it holds.
+    ///
+    /// # Errors
+    /// As [`Self::of_claimed`].
+    pub fn of_claimed_unread(file: File, path: &Path, root: &Root) -> Result<Self> {
         let refused =
             |reason: &str| Error::new(ErrorKind::Impossible, OPERATION, reason.to_owned()).at(path);
         let numbers = sys::block::numbers_of(&file).map_err(|error| failed(path, error))?;
@@ -90,9 +104,10 @@ impl Volume {
         let unread = |error| Error::new(ErrorKind::Failed, OPERATION, error).at(path);
         Ok(Self {
             bytes: device.size_bytes().map_err(unread)?,
-            content: content::read(&device).map_err(unread)?,
+            content: Content::unknown(),
             name: disk.partition.clone().unwrap_or_else(|| disk.name.clone()),
             numbers: (major, minor),
+            commands: block::range_commands(root, major, minor),
             disks: block::physical(root, &disk).into_iter().map(|disk| disk.name).collect(),
             id: identity(root, &disk, (major, minor)),
             device: Arc::new(device),

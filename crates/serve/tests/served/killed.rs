@@ -90,7 +90,7 @@ impl Server {
         let is_over = Arc::new(AtomicBool::new(false));
         let (own, counted, over) = (Arc::clone(&pid), Arc::clone(&starts), Arc::clone(&is_over));
         let thread = std::thread::spawn(move || {
-            let start = |socket| {
+            let start = |socket, _| {
                 let child = spawn(server, &scene, socket)?;
                 own.store(child.id(), Ordering::SeqCst);
                 counted.fetch_add(1, Ordering::SeqCst);

@@ -2,9 +2,10 @@
 //! the path is and whether there is room.
 
 use super::shared::FormArgs;
-use super::value;
+use super::{choice, value};
 use clap::{Args, Subcommand};
 use model::Bytes;
+use place::boost::plan::ExportChoice;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -118,9 +119,30 @@ pub struct CacheArgs {
     #[arg(long, value_name = "DIR", default_value = "/var/lib/terrace/boost")]
     pub state: PathBuf,
 
+    /// How the disk is served to the kernel
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = choice::EXPORTS)]
+    pub export: ExportChoice,
+
+    /// With NBD: what is under way when the service is killed is sent again after so long, and what
+    /// takes longer than this is sent twice. More than the disk takes for a request at worst
+    #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = value::budget, allow_hyphen_values = true)]
+    pub resend_after: Duration,
+
     /// Use FILE though it is not of this cache: what it holds is lost
     #[arg(long)]
     pub take_file: bool,
+}
+
+// A process of a service.
+#[derive(Clone, Debug, Args)]
+pub struct CacheProcessArgs {
+    /// The parts of the cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
+
+    /// Serve the disk alone: those before failed again and again
+    #[arg(long)]
+    pub without_cache: bool,
 }
 
 /// Say what the attached caches do

@@ -11,6 +11,7 @@ use measure::pressure::{HogTouch, PageContent};
 use memops::Operation;
 use model::ChaseOrder;
 use model::copy_gauges::CopyEngine;
+use place::boost::plan::ExportChoice;
 use place::ramdisk::record::HugePolicy;
 use place::workingset::restore::MemoryKind;
 use record::export::{Csv, Json, OpenMetrics, Perfetto, Trec};
@@ -76,6 +77,13 @@ pub const HUGE_POLICIES: Choice<HugePolicy> = Choice(&[
     ("within_size", HugePolicy::WithinSize, "Those that are whole within their file"),
     ("always", HugePolicy::Always, "All: a file of 1 byte takes 2 MiB"),
     ("never", HugePolicy::Never, "None"),
+]);
+
+/// How a disk is served through a cache.
+pub const EXPORTS: Choice<ExportChoice> = Choice(&[
+    ("auto", ExportChoice::Auto, "By FUSE where that survives a kill of the service, else by NBD"),
+    ("fuse", ExportChoice::Fuse, "A file of FUSE under a loop device, from Linux 6.9"),
+    ("nbd", ExportChoice::Nbd, "The kernel's network block device, from Linux 5.14"),
 ]);
 
 /// How `copy` moves bytes.

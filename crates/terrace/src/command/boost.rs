@@ -3,14 +3,20 @@
 //!
 //! - [`parts`] joins what `place` found and claimed with what `cache` is attached with.
 //! - [`serve`] keeps a process that serves ([`serving`]), with an [`engine`] and a [`medium`] that
-//!   is looked for while it is gone.
+//!   is looked for while it is gone; where such processes fail again and again, one that serves
+//!   without the cache ([`plain`]). All have their [`protection`].
+//! - [`export`] gives the volume to the kernel, by FUSE or NBD; [`ending`] is how it is taken back.
 //! - [`attach`] starts the service and asks it, by the socket of [`control`].
 
 mod attach;
 mod control;
+mod ending;
 mod engine;
+mod export;
 mod medium;
 mod parts;
+mod plain;
+mod protection;
 mod published;
 mod receipt;
 mod serve;

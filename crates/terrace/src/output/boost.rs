@@ -9,7 +9,7 @@ use model::text::escaped;
 use serde::{Deserialize, Serialize};
 
 /// The state of an attached cache, as `terrace.boost_status/1` has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheStatus {
     /// What it is called.
     pub name: String,

@@ -4,8 +4,8 @@
 //!
 //! Nothing in such a place is compared: what is written through the other device, or restored into
 //! it by an array that was without it, may leave no trace that comes first. But it is known by its
-//! name, and a file system that seems to be there too is not believed: a mirror with its metadata at
-//! the end looks like what it holds.
+//! name, and a file system that seems to be there too is not believed: a mirror with its metadata
+//! at the end looks like what it holds.
 
 use model::device::DeviceError;
 use model::engine::ChangeProof;

@@ -3,8 +3,9 @@
 //! The first starts the service of a cache, the others ask it.
 
 use super::control::{self, Detached, Question};
-use super::parts::Parts;
-use super::serve;
+use super::parts::{HeldParts, Parts};
+use super::protection::protect;
+use super::{export, serve};
 use crate::args::When;
 use crate::args::boost::{CacheArgs, CacheExplainArgs, CacheStatusArgs, DetachArgs};
 use crate::error::{Error, Result};
@@ -13,7 +14,7 @@ use crate::output::boost::{CacheStatus, CacheStatuses, page};
 use crate::output::{self, OutputTarget, Page, json};
 use machine::Root;
 use model::text::escaped;
-use place::boost::plan::{AttachPlan, ExportMethod};
+use place::boost::plan::AttachPlan;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -74,15 +75,10 @@ fn cache_of(backing: &Path) -> Result<Option<CacheStatus>> {
 /// Looks at all parts, makes or takes the file of the cache, and says what will be.
 fn plan(args: &CacheArgs) -> Result<String> {
     let root = Root::system();
-    let release = machine::kernel::release(&root).unwrap_or_default();
-    let export = ExportMethod::for_kernel(&release);
-    if export == ExportMethod::Nbd {
-        let text = format!(
-            "Linux {release} does not send requests again when the service is killed: 6.9 does"
-        );
-        return Err(Error::new(Exit::Impossible, text));
-    }
-    let parts = Parts::open(args, &root, None)?;
+    let export = export::resolve(args)?;
+    // In this process as in those of the service: what is refused here is refused there.
+    let refused = protect();
+    let parts = Parts::open(args, &root, HeldParts::default())?;
     let cold = parts.setup.start(&parts.journal).cold().map(|why| why.to_string());
     let bytes = parts.medium_bytes();
     let plan = parts.with_medium(args, &root, |place, own| {
@@ -90,8 +86,9 @@ fn plan(args: &CacheArgs) -> Result<String> {
         drop(place.open(own, args.take_file)?);
         Ok(plan)
     })?;
-    let lines = plan.lines.iter().map(|line| format!("{}\n", escaped(line)));
-    Ok(lines.collect())
+    let refused = refused.iter().map(|what| format!("refused  {what}"));
+    let lines = plan.lines.iter().cloned().chain(refused);
+    Ok(lines.map(|line| format!("{}\n", escaped(&line))).collect())
 }
 
 /// Starts the service, which goes on when this process has ended; the block device.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -56,8 +57,13 @@ pub(super) struct Detached {
 
 /// The directory of a cache while it is served; made if it was not there.
 pub(super) fn directory(name: &str) -> Result<Directory> {
+    Ok(Directory::create_private(&place(name)?)?)
+}
+
+/// Where that is.
+pub(super) fn place(name: &str) -> Result<PathBuf> {
     let own = record::run_directory::own()?;
-    Ok(Directory::create_private(&own.path().join(CACHES).join(name))?)
+    Ok(own.path().join(CACHES).join(name))
 }
 
 /// Takes a name for the service that has the file open.
@@ -124,7 +130,9 @@ pub(super) fn path(directory: &Directory, name: &str) -> PathBuf {
 pub(super) fn listen(directory: &Directory) -> Result<UnixListener> {
     let _ = directory.remove(OsStr::new(SOCKET));
     let failed = |error| Error::new(Exit::Partial, format!("cannot listen for questions: {error}"));
-    let listener = UnixListener::bind(path(directory, SOCKET)).map_err(failed)?;
+    // By the open directory: the way to it is not walked again.
+    let held = format!("/proc/self/fd/{}/{SOCKET}", directory.file().as_raw_fd());
+    let listener = UnixListener::bind(held).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     Ok(listener)
 }

@@ -11,6 +11,7 @@ use place::boost::medium::{MediumFile, MediumPlace, MediumState, OwnMedium};
 use place::boost::plan::check_disks;
 use place::boost::volume::Volume;
 use std::fs::File;
+use sys::directory::Directory;
 
 /// Bytes of a segment at most, as large as erase blocks are.
 const SEGMENT_BYTES_MAX: u64 = 4 << 20;
@@ -18,6 +19,15 @@ const SEGMENT_BYTES_MAX: u64 = 4 << 20;
 const SEGMENT_BYTES_MIN: u64 = 256 << 10;
 /// A small cache has so many segments, so that not all of it is given up for the next one.
 const SEGMENTS_MIN: u64 = 32;
+
+/// What a process before left open.
+#[derive(Debug, Default)]
+pub(super) struct HeldParts {
+    /// The claimed volume.
+    pub(super) volume: Option<File>,
+    /// The directory of the host's part.
+    pub(super) state: Option<Directory>,
+}
 
 /// Volume and host part of a cache, and what the engine is attached with.
 #[derive(Debug)]
@@ -30,26 +40,29 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Locks the host's part, and claims the volume unless the process before left its claim.
+    /// Locks the host's part, and claims the volume unless the process before left its claim. The
+    /// directory of the host's part is the one that it left, too.
     ///
     /// # Errors
     /// Which part is refused, and why.
-    pub(super) fn open(args: &CacheArgs, root: &Root, claimed: Option<File>) -> Result<Self> {
+    pub(super) fn open(args: &CacheArgs, root: &Root, held: HeldParts) -> Result<Self> {
         let size = args.size.0;
         let fit = |volume: &Volume| {
             Geometry::fit(volume.bytes, size, segment_bytes(size)).map_err(Error::usage)
         };
+        let HeldParts { volume: claimed, state } = held;
+        let state = || state.map_or_else(|| HostPart::directory(&args.state, &args.name), Ok);
         let (host, volume) = match claimed {
             // The lock first: while requests of the process before are under way, nothing is read.
             Some(file) => {
-                let host = HostPart::open(&args.state, &args.name)?;
+                let host = HostPart::open(state()?)?;
                 (host, Volume::of_claimed(file, &args.backing, root)?)
             }
             // The volume first: nothing is made for what is refused.
             None => {
                 let volume = Volume::claim(&args.backing, root)?;
                 fit(&volume)?;
-                (HostPart::open(&args.state, &args.name)?, volume)
+                (HostPart::open(state()?)?, volume)
             }
         };
         let geometry = fit(&volume)?;

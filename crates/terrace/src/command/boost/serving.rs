@@ -1,46 +1,49 @@
-//! The process that serves a cache: engine, devices, the file of FUSE and the loop device over it.
+//! The process that serves a cache: engine, devices, and the export to the kernel.
 //!
 //! It is started by `boost serve` again and again. What a process before left goes on: the claim of
-//! the volume and the channels of FUSE are with the holder, the loop device is with the kernel.
+//! the volume, its open directories and the channels of FUSE are with the holder, the block device
+//! is with the kernel.
 
-use super::control::{self, Detached, Question};
+use super::control::{self, Question};
+use super::ending::Ending;
 use super::engine::{self, SharedCache, SharedState, block_bytes, locked};
+use super::export::{Export, Exported};
 use super::medium::MediumWatch;
-use super::parts::Parts;
+use super::parts::{HeldParts, Parts};
+use super::plain;
+use super::protection::protect;
 use super::published::PublishedCounters;
-use super::serve::{loop_device_over, use_of};
-use crate::args::boost::CacheArgs;
-use crate::error::{Error, Result};
+use crate::args::boost::{CacheArgs, CacheProcessArgs};
+use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
 use machine::Root;
 use model::BoostCounters;
 use model::engine::ChangeProof;
 use serve::driver::Driver;
-use serve::fuse::{FileOptions, FileServer, Session};
 use serve::holder::HolderClient;
+use serve::volume::Volume;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sys::loop_device::{LoopDevice, LoopOptions};
+use sys::directory::Directory;
 
 /// The holder's name for the claimed volume.
 const VOLUME: &str = "volume";
-/// Threads that take requests from the kernel.
-const CHANNELS: usize = 16;
+/// That for the directory of key and journal.
+const STATE: &str = "state";
+/// That for the directory of the cache while it is served.
+const RUN: &str = "run";
 /// How often questions are answered.
-const TURN: Duration = Duration::from_millis(50);
-/// How often it is looked whether the loop device is still there.
-const DEVICE_LOOKED_FOR: Duration = Duration::from_secs(2);
-/// How long a client waits for a program that has the device open.
-const CLOSE_WAIT: Duration = Duration::from_secs(10);
+pub(super) const TURN: Duration = Duration::from_millis(50);
+/// How often it is looked whether the block device is still there.
+pub(super) const DEVICE_LOOKED_FOR: Duration = Duration::from_secs(2);
 /// How long what has the served file open may keep it.
-const UNMOUNT_WAIT: Duration = Duration::from_secs(10);
+pub(super) const UNMOUNT_WAIT: Duration = Duration::from_secs(10);
 /// How long requests of a process before may hold its lock.
-const LOCK_WAIT: Duration = Duration::from_secs(60);
+pub(super) const LOCK_WAIT: Duration = Duration::from_secs(60);
 /// How long the engine may take to prove that all is well.
 const PROOF_WAIT: Duration = Duration::from_secs(60);
 
@@ -51,26 +54,43 @@ struct Serving<'a> {
     cache: SharedCache,
     driver: Arc<Driver>,
     service: SharedState,
-    server: FileServer,
-    device: LoopDevice,
-    point: PathBuf,
+    export: Export,
     listener: UnixListener,
     published: PublishedCounters,
-    /// Since when the device is given up, and the client that waits for the end.
-    detaching: Option<(Instant, Option<UnixStream>)>,
+    ending: Ending,
 }
 
 /// Serves until it is detached. The holder is at the other end of standard input.
 ///
 /// # Errors
 /// Which part cannot be used, and why.
-pub fn process(args: &CacheArgs) -> Result<Exit> {
+pub fn process(process: &CacheProcessArgs) -> Result<Exit> {
     let _no_signal_ends_it = sys::interrupt::hold();
-    // Needed only by who swaps to the volume; a container may not have the right to it.
-    let _ = sys::process::serve_memory_reclaim();
+    // What was refused is said by the attach.
+    let _ = protect();
     let input = std::io::stdin();
     let holder = HolderClient::new(input.as_fd());
+    let args = &process.cache;
+    if process.without_cache {
+        return plain::process(args, &holder);
+    }
     Serving::begin(args, &holder)?.run()
+}
+
+/// What a process before left of the parts of a cache.
+pub(super) fn held_parts(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<HeldParts> {
+    let mut parts = HeldParts::default();
+    for (name, held) in holder.take_all()? {
+        match name.as_str() {
+            VOLUME => parts.volume = Some(File::from(held)),
+            STATE => {
+                let path = args.state.join(&args.name);
+                parts.state = Some(Directory::of_held(File::from(held), &path)?);
+            }
+            _ => {}
+        }
+    }
+    Ok(parts)
 }
 
 /// Opens the parts, and waits while requests of the process before are under way. Whether there was
@@ -78,10 +98,9 @@ pub fn process(args: &CacheArgs) -> Result<Exit> {
 fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Result<(Parts, bool)> {
     let end = Instant::now() + LOCK_WAIT;
     loop {
-        let held = holder.take_all()?;
-        let claimed = held.into_iter().find(|(name, _)| name == VOLUME).map(|(_, held)| held);
-        let is_successor = claimed.is_some();
-        match Parts::open(args, root, claimed.map(File::from)) {
+        let held = held_parts(args, holder)?;
+        let is_successor = held.volume.is_some();
+        match Parts::open(args, root, held) {
             Err(error)
                 if is_successor && error.exit == Exit::Impossible && Instant::now() < end =>
             {
@@ -89,11 +108,27 @@ fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Resul
             }
             opened => {
                 let parts = opened?;
+                holder.keep(STATE, parts.host.directory_file().as_fd())?;
                 holder.keep(VOLUME, parts.volume.device.file().as_fd())?;
                 return Ok((parts, is_successor));
             }
         }
     }
+}
+
+/// The directory of a cache while it is served: the one that the process before had, else by its
+/// path.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(super) fn run_directory(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<Directory> {
+    let held = holder.take_all()?.into_iter().find(|(name, _)| name == RUN);
+    if let Some((_, held)) = held {
+        return Ok(Directory::of_held(File::from(held), &control::place(&args.name)?)?);
+    }
+    let directory = control::directory(&args.name)?;
+    holder.keep(RUN, directory.file().as_fd())?;
+    Ok(directory)
 }
 
 impl<'a> Serving<'a> {
@@ -121,56 +156,38 @@ impl<'a> Serving<'a> {
             service: Arc::clone(&service),
         };
         watch.start()?;
-        let directory = control::directory(&args.name)?;
-        let point = control::path(&directory, control::EXPORT);
-        let source = format!("terrace-boost-{}", args.name);
-        let session = Session::open(holder, &point, &source, CHANNELS)?;
-        let volume = Arc::clone(&driver);
-        let server = FileServer::start(session.channels, volume, FileOptions::DISK)?;
-        let found = loop_device_over(&point)
-            .map_err(|error| Error::new(Exit::Partial, sys::plain_reason(&error)))?;
-        let device = match found {
-            Some(device) => device,
-            None => {
-                let file = directory.open_or_create(control::EXPORT.as_ref(), 0o600)?;
-                attach_loop(&file, &point, block_bytes(&parts))?
-            }
+        let directory = run_directory(args, holder)?;
+        let volume: Arc<dyn Volume> = Arc::<Driver>::clone(&driver);
+        let exported = Exported {
+            args,
+            volume,
+            backing: &parts.volume,
+            block_bytes: block_bytes(&parts),
+            directory: &directory,
+            point: control::path(&directory, control::EXPORT),
         };
+        let export = Export::begin(&exported, holder)?;
         let _ = directory.remove(control::DEVICE.as_ref());
-        directory.create_link(control::DEVICE.as_ref(), device.path().as_os_str())?;
+        directory.create_link(control::DEVICE.as_ref(), export.device.path().as_os_str())?;
         let listener = control::listen(&directory)?;
         let published = PublishedCounters::open(directory);
-        Ok(Self {
-            args,
-            parts,
-            cache,
-            driver,
-            service,
-            server,
-            device,
-            point,
-            listener,
-            published,
-            detaching: None,
-        })
+        let ending = Ending::default();
+        Ok(Self { args, parts, cache, driver, service, export, listener, published, ending })
     }
 
-    /// Answers questions, and ends when the loop device is gone: by a detach, a signal or a person.
+    /// Answers questions, and ends when the block device is gone: by a detach, a signal, a person.
     fn run(mut self) -> Result<Exit> {
         let mut looked = Instant::now();
         loop {
             while let Ok((client, _)) = self.listener.accept() {
                 self.answer(client);
             }
-            let is_asked = sys::interrupt::requested() && self.detaching.is_none();
-            if is_asked && self.use_of_device().is_none() {
-                self.begin_detach(None);
-            }
-            self.answer_late();
+            self.ending.begin_if_asked(&self.export);
+            self.ending.answer_late(&self.export);
             self.publish();
-            if self.detaching.is_some() || looked.elapsed() >= DEVICE_LOOKED_FOR {
+            if self.ending.is_begun() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
-                if matches!(loop_device_over(&self.point), Ok(None)) {
+                if !self.export.is_there() {
                     return Ok(self.end());
                 }
             }
@@ -214,55 +231,13 @@ impl<'a> Serving<'a> {
                 let is_cached = is_within.then(|| self.cache.lock().is_cached(offset));
                 control::answer(&client, &is_cached);
             }
-            Some(Question::Detach) => match self.use_of_device() {
-                Some(used) => {
-                    let refused = Some(format!("{used}: unmount it first"));
-                    control::answer(&client, &Detached { is_proved: false, refused });
-                }
-                None => self.begin_detach(Some(client)),
-            },
+            Some(Question::Detach) => self.ending.ask(&self.export, client),
         }
     }
 
-    /// What uses the block device, in words.
-    fn use_of_device(&self) -> Option<String> {
-        let is_ours = matches!(loop_device_over(&self.point), Ok(Some(it)) if it == self.device);
-        if is_ours { use_of(&self.device) } else { None }
-    }
-
-    /// No new user comes to the device; the last one may still have it open.
-    fn begin_detach(&mut self, client: Option<UnixStream>) {
-        // By then its number may be that of another file.
-        if matches!(loop_device_over(&self.point), Ok(Some(it)) if it == self.device) {
-            let _ = self.device.detach();
-        }
-        let since = self.detaching.take().map_or_else(Instant::now, |(since, _)| since);
-        self.detaching = Some((since, client));
-    }
-
-    /// Says to a client that waits that a program still has the device open.
-    fn answer_late(&mut self) {
-        let Some((since, client)) = &mut self.detaching else { return };
-        if since.elapsed() < CLOSE_WAIT {
-            return;
-        }
-        if let Some(client) = client.take() {
-            let device = self.device.path().display();
-            let refused = Some(format!(
-                "a program still has {device} open: the cache ends when that closes it"
-            ));
-            control::answer(&client, &Detached { is_proved: false, refused });
-        }
-    }
-
-    /// Unmounts the file and has the engine prove that all is well.
+    /// Ends the export and has the engine prove that all is well.
     fn end(self) -> Exit {
-        let unmounted = sys::mount::unmount(&self.point);
-        if unmounted.is_err() {
-            let _ = sys::mount::detach(&self.point);
-        }
-        // What has the file open, or a copy of the mount, could still write.
-        let is_proved = self.server.join_within(UNMOUNT_WAIT) && {
+        let is_proved = self.export.end(UNMOUNT_WAIT) && {
             let volume = &self.parts.volume;
             // Read now, since this content shows a write elsewhere only from here on.
             if volume.content.proof == ChangeProof::AfterDetach
@@ -273,9 +248,7 @@ impl<'a> Serving<'a> {
             }
             self.driver.detach(PROOF_WAIT) == Some(true)
         };
-        if let Some((_, Some(client))) = &self.detaching {
-            control::answer(client, &Detached { is_proved, refused: None });
-        }
+        self.ending.answer(is_proved);
         Exit::Done
     }
 
@@ -285,7 +258,7 @@ impl<'a> Serving<'a> {
         let frame = u64::from(self.parts.setup.geometry.frame_bytes);
         CacheStatus {
             name: self.args.name.clone(),
-            device: self.device.path().display().to_string(),
+            device: self.export.device.path().display().to_string(),
             volume: self.parts.volume.name.clone(),
             volume_bytes: self.parts.volume.bytes,
             cache: self.args.cache.display().to_string(),
@@ -306,10 +279,4 @@ impl<'a> Serving<'a> {
             medium_wrong: counters.medium_wrong,
         }
     }
-}
-
-fn attach_loop(file: &File, point: &Path, block_bytes: u32) -> Result<LoopDevice> {
-    let options =
-        LoopOptions { is_direct: true, is_read_only: false, block_bytes: Some(block_bytes) };
-    Ok(LoopDevice::attach(file, point, options)?)
 }
