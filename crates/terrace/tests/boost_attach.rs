@@ -166,8 +166,9 @@ fn growths_while(scene: &Scene, act: impl FnOnce()) -> BTreeMap<String, u64> {
     let prefix = format!("boost.{}.", scene.name);
     let growth = |series: &Value| {
         let name = series["name"].as_str()?.strip_prefix(&prefix)?.to_owned();
-        let growth = series["steps"].as_array().and_then(|steps| steps.last()?[1].as_u64());
-        Some((name, growth.unwrap_or(0)))
+        let steps = series["steps"].as_array()?;
+        let [first, last] = [steps.first()?, steps.last()?].map(|step| step[1].as_u64());
+        Some((name, last? - first?))
     };
     value["series"].as_array().unwrap().iter().filter_map(growth).collect()
 }

@@ -30,8 +30,8 @@ pub(super) const DATA_MIB: &str = "384";
 pub(super) const CACHE: &str = "48m";
 pub(super) const CACHE_BYTES: f64 = 48.0 * 1024.0 * 1024.0;
 
-/// What is before the disk.
-pub(super) const ENGINES: [&str; 4] = ["terrace", "bcache", "dm-cache", "none"];
+/// What is before the disk. A word that has the name of the tool would build it.
+pub(super) const ENGINES: [&str; 4] = ["boost", "bcache", "dm-cache", "none"];
 
 /// Runs a script, and another one in the next boot.
 ///

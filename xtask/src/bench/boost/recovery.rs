@@ -48,7 +48,7 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 
 fn one_round(session: &mut Session) -> Result<(Vec<f64>, Vec<String>), Error> {
     let disk = seconds(session, "none", ROUNDS_OF_DISK)?;
-    let cached = seconds(session, "terrace", ROUNDS)?;
+    let cached = seconds(session, "boost", ROUNDS)?;
     Ok((vec![disk[0], cached[0], cached[ROUNDS - 1]], Vec::new()))
 }
 

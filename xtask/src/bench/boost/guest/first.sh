@@ -1,6 +1,6 @@
 # first.sh SIZE MIB REQUESTS SKEW SECONDS: a cache gets warm; then it is detached and the machine
 # boots again (SECONDS 0), or the power is cut so long into requests of which a tenth write.
-engine=terrace size=$1
+engine=boost size=$1
 . ./lib.sh
 make "$2"
 names="$(basename "$disk") $(basename "$stick")"

@@ -1,4 +1,4 @@
-# A disk behind a cache on a stick: engine is terrace, bcache, dm-cache or none. The device that
+# A disk behind a cache on a stick: engine is boost, bcache, dm-cache or none. The device that
 # programs use is $device; it has ext4 with one file, $data.
 set -e
 export LC_ALL=C DM_DISABLE_UDEV=1
@@ -64,7 +64,7 @@ make() {
     python3 use.py make $data "$mib"
     umount /run/points/volume
     case $engine in
-        terrace)
+        boost)
             make_ext4 "$stick"
             make_ext4 /dev/vm/state
             terrace_attach

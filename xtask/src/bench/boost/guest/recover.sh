@@ -4,4 +4,4 @@ engine=$1 size=$2
 . ./lib.sh
 make "$3"
 python3 use.py recover $data "$4" "$5" >/out/seconds
-[ "$engine" != terrace ] || terrace boost status c --json >/out/status.json
+[ "$engine" != boost ] || terrace boost status c --json >/out/status.json

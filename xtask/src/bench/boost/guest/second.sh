@@ -1,5 +1,5 @@
 # second.sh SIZE SKEW: the same disks in the next boot: the same requests as at the end of the first.
-engine=terrace size=$1
+engine=boost size=$1
 . ./lib.sh
 names="$(basename "$disk") $(basename "$stick")"
 terrace_attach
@@ -12,4 +12,4 @@ umount /run/points/volume
 terrace_detach
 mount -o ro "$disk" /run/points/volume
 python3 use.py sums $data /out/again >/run/there
-echo "wrong $(diff /run/seen /run/there | grep -c '^<' || true)" >/out/results
+echo "wrong $(python3 use.py differ /run/seen /run/there)" >/out/results

@@ -8,7 +8,7 @@
 # use.py recover FILE MIB ROUNDS: the first MIB of the file are in memory; a hog takes all memory and
 #     gives it back, 25 times; seconds until the 99th percentile of 200 reads of pages in no order is
 #     at most 1.2 times that of before: a line for each round.
-# use.py sums FILE LOG: a sum of each block that LOG has.
+# use.py sums FILE LOG: a sum of each block that LOG has; differ A B: how many lines of A are not B's.
 import bisect, itertools, mmap, os, random, subprocess, sys, time, zlib
 
 BLOCK = 4096
@@ -57,7 +57,7 @@ def counters(device):
 
 def zipf(path, requests, skew, seed, writes, disk, stick, log):
     file = direct(path, writes > 0)
-    blocks = os.fstat(file).st_size // BLOCK
+    blocks = os.lseek(file, 0, os.SEEK_END) // BLOCK
     drawn = zipf_blocks(blocks, skew, seed)
     kinds = random.Random(seed + 1)
     piece = mmap.mmap(-1, BLOCK)
@@ -85,7 +85,7 @@ def zipf(path, requests, skew, seed, writes, disk, stick, log):
 
 def at_random(path, requests, seed, kind, start, log):
     file = direct(path, kind == "w")
-    blocks = os.fstat(file).st_size // BLOCK
+    blocks = os.lseek(file, 0, os.SEEK_END) // BLOCK
     first = int(blocks * start)
     # A frame of the cache is 16 KiB: blocks that share none.
     places = random.Random(seed).sample(range(first, blocks, 4), requests)
@@ -171,6 +171,9 @@ elif what == "random":
     at_random(path, int(words[0]), int(words[1]), words[2], float(words[3]), words[4])
 elif what == "rate":
     rate(path, int(words[0]))
+elif what == "differ":
+    with open(path) as a, open(words[0]) as b:
+        print(len(set(a) - set(b)))
 elif what == "recover":
     recover(path, int(words[0]), int(words[1]))
 else:

@@ -9,10 +9,10 @@ python3 use.py random "$disk" 200 1 r 0.9 /out/disk_us
 python3 use.py random "$stick" 200 1 r 0.5 /out/stick_us
 python3 use.py zipf $data "$4" "$6" "$7" 0 $names /out/cold
 python3 use.py zipf $data "$5" "$6" "$(($7 + 1000))" 0 $names /out/warm
-[ "$engine" != terrace ] || terrace boost status c --json >/out/status.json
+[ "$engine" != boost ] || terrace boost status c --json >/out/status.json
 python3 use.py sums $data /out/warm >/run/seen
 umount /run/points/volume
-[ "$engine" != terrace ] || terrace_detach
-case $engine in terrace | none) mount -o ro "$disk" /run/points/volume ;; *) mount -o ro "$device" /run/points/volume ;; esac
+[ "$engine" != boost ] || terrace_detach
+case $engine in boost | none) mount -o ro "$disk" /run/points/volume ;; *) mount -o ro "$device" /run/points/volume ;; esac
 python3 use.py sums $data /out/warm >/run/there
-echo "wrong $(diff /run/seen /run/there | grep -c '^<' || true)" >/out/results
+echo "wrong $(python3 use.py differ /run/seen /run/there)" >/out/results
