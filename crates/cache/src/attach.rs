@@ -148,6 +148,8 @@ pub struct Cache {
     /// Keys that missed once.
     pub(crate) second: RecentKeys,
     pub(crate) runs: ShortRuns,
+    /// Where the last read ended.
+    pub(crate) read_end: u64,
     pub(crate) master: Master,
     /// The salt of this attach first.
     pub(crate) ciphers: Vec<(Salt, Cipher)>,
@@ -253,6 +255,7 @@ impl Cache {
             policy: LogS3Fifo::new(segments, frames_max),
             second: RecentKeys::new(frames_max.saturating_mul(2)),
             runs: ShortRuns::new(run_frames_max),
+            read_end: u64::MAX,
             master,
             ciphers,
             next_sequence: u64::from(attach) << 32,

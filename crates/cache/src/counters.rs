@@ -1,5 +1,5 @@
 //! What a cache has done since it was attached. The engine counts, and only its driver reads and
-//! shows: a figure is never used for a decision.
+//! shows: the engine decides nothing by a figure.
 
 /// Counters; each only grows. Frames and requests of prefetches are counted apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,12 +16,16 @@ pub struct Counters {
     pub hits: u64,
     /// Bytes of these reads.
     pub hit_bytes: u64,
+    /// Hits that did not begin where the read before ended: a disk would have moved its head.
+    pub hit_seeks: u64,
     /// Reads of long sequential runs, which the disk answered.
     pub bailed_out: u64,
     /// Frames that were cached because they were read.
     pub filled: u64,
     /// Frames that were cached ahead.
     pub prefetched: u64,
+    /// Bytes of the medium that these take.
+    pub prefetched_bytes: u64,
     /// Frames that were not cached because they were requested for the first time.
     pub refused_first: u64,
     /// Frames that were not cached because the budget of the day is used up.

@@ -15,6 +15,7 @@
 mod attach;
 mod counters;
 mod detach;
+mod fill;
 mod format;
 mod frames;
 mod health;
@@ -33,6 +34,7 @@ mod write;
 
 pub use attach::Cache;
 pub use counters::Counters;
+pub use fill::{Coverage, FillRoom};
 pub use format::{BLOCK_BYTES, FRAME_BYTES_MAX, Geometry, SEGMENT_BYTES_MAX};
 pub use journal::journal_bytes;
 pub use model::engine::{ChangeProof, Witness};

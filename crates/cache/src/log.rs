@@ -12,7 +12,7 @@ use crate::frames::{NONE, Place, SlotList};
 use crate::seal::{FrameLabel, TAG_BYTES, seal_frame};
 
 /// Free segments that fills leave alone.
-const RESERVED: usize = 1;
+pub(crate) const RESERVED: usize = 1;
 
 /// What a segment is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl Cache {
         self.open[at]
     }
 
-    fn has_room(&self, open: OpenSegment, room: u32) -> bool {
+    pub(crate) fn has_room(&self, open: OpenSegment, room: u32) -> bool {
         let count = u32::from(self.segments[usize::from(open.segment)].count);
         open.used + room <= self.geometry.segment_bytes && count < self.geometry.entries_max()
     }

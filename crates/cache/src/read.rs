@@ -45,6 +45,8 @@ pub(crate) struct ReadState {
     is_on_disk: bool,
     is_answered: bool,
     sent_ns: u64,
+    /// It does not begin where the read before ended.
+    is_apart: bool,
     fill: Option<Fill>,
 }
 
@@ -59,6 +61,7 @@ impl ReadState {
             is_on_disk: false,
             is_answered: false,
             sent_ns,
+            is_apart: false,
             fill: None,
         }
     }
@@ -68,7 +71,10 @@ impl Cache {
     pub(crate) fn read(&mut self, id: RequestId, offset: u64, data: BufferRange, io: &mut Io<'_>) {
         self.counters.reads += 1;
         self.counters.read_bytes += u64::from(data.len);
-        let at = self.reads.insert(ReadState::new(id, offset, Some(data), self.now_ns));
+        let read = ReadState::new(id, offset, Some(data), self.now_ns);
+        let is_apart = offset != self.read_end;
+        self.read_end = offset + u64::from(data.len);
+        let at = self.reads.insert(ReadState { is_apart, ..read });
         if data.len == 0 {
             return self.answer(at, Ok(()), io);
         }
@@ -231,9 +237,14 @@ impl Cache {
             let len = self.geometry.frame_len(key);
             let from = (number * self.geometry.frame_bytes) as usize;
             self.plain[..len as usize].copy_from_slice(&self.scratch[from..from + len as usize]);
-            if self.cache_frame(key, len, false, io) {
+            // What is brought ahead is known to be wanted: it need not prove itself first, and does
+            // not evict what was brought before it.
+            if self.cache_frame(key, len, is_prefetch, io) {
                 self.counters.filled += u64::from(!is_prefetch);
                 self.counters.prefetched += u64::from(is_prefetch);
+                let slot = self.frames.find(key).filter(|_| is_prefetch);
+                let stored = slot.map_or(0, |slot| u64::from(self.frames.place(slot).stored));
+                self.counters.prefetched_bytes += stored;
             }
         }
     }
@@ -288,6 +299,7 @@ impl Cache {
         }
         if !read.is_failed && !read.is_answered {
             self.counters.hits += 1;
+            self.counters.hit_seeks += u64::from(read.is_apart);
             self.counters.hit_bytes += read.data.map_or(0, |data| u64::from(data.len));
         }
         if !read.is_failed || read.is_answered {

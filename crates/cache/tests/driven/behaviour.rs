@@ -1,7 +1,7 @@
 //! What the cache decides: what it keeps, what that costs, when it gives up its medium, and when it
 //! starts cold.
 
-use cache::{ChangeProof, Cold, Counters, Geometry, Limits, Setup, Start, Witness};
+use cache::{ChangeProof, Cold, Counters, FillRoom, Geometry, Limits, Setup, Start, Witness};
 use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
 
 use super::{FRAME, VOLUME, attach, attach_with, read_all, setup, used, volume};
@@ -167,7 +167,8 @@ fn a_working_set_that_is_hit_all_the_time_is_not_rewritten_for_ever() {
     }
     let Counters { moved, filled, prefetched, reclaimed, .. } = driver.engine.counters();
     assert!(reclaimed > 20 && moved > 0, "{:?}", driver.engine.counters());
-    assert!(moved <= 4 * (filled + prefetched), "{:?}", driver.engine.counters());
+    // What is brought ahead begins in the main queue, where hits keep it for longer.
+    assert!(moved <= 6 * (filled + prefetched), "{:?}", driver.engine.counters());
 }
 
 #[test]
@@ -280,4 +281,70 @@ fn more_witnesses_than_can_be_listed_show_nothing() {
     let journal = driver.journal.contents();
     let again = attach_with(&many, &driver.medium.contents(), &journal).engine.start();
     assert_eq!(again, Start::Cold(Cold::Unproved));
+}
+
+#[test]
+fn a_fill_ahead_keeps_what_it_brought_first_and_says_when_the_budget_is_used() {
+    let limits = Limits { budget_bytes_per_day: 1 << 40, ..small().limits };
+    let mut driver = attach_with(&Setup { limits, ..small() }, &[], &[]);
+    let frames = VOLUME / u64::from(FRAME);
+    // The cache is full of others.
+    for number in (frames / 2..frames).chain(frames / 2..frames) {
+        driver.read(frame_at(number), FRAME).unwrap();
+    }
+    let limit = driver.engine.fill_bytes_max();
+    let mut brought = Vec::new();
+    for number in 0..frames / 2 {
+        if driver.engine.counters().prefetched_bytes >= limit {
+            break;
+        }
+        // A segment may have to be reclaimed first.
+        while !driver.engine.is_cached(frame_at(number)) {
+            assert!(matches!(driver.engine.fill_room(), FillRoom::Ready | FillRoom::Busy));
+            driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+        }
+        brought.push(number);
+    }
+    assert!(brought.len() > 4, "{brought:?} of {limit} bytes");
+    for number in &brought {
+        let coverage = driver.engine.coverage(frame_at(*number), u64::from(FRAME));
+        assert_eq!(coverage.cached_bytes, u64::from(FRAME), "{number} of {brought:?}");
+    }
+    let limits = Limits { budget_bytes_per_day: 64 << 10, ..setup(1).limits };
+    let mut driver = attach_with(&Setup { limits, ..setup(1) }, &[], &[]);
+    for number in 0..frames {
+        driver.request(Request::Prefetch { offset: frame_at(number), len: 1 }).unwrap();
+    }
+    assert_eq!(driver.engine.fill_room(), FillRoom::BudgetUsed);
+    driver.medium.faults.fails_reads = true;
+    driver.medium.faults.fails_writes = true;
+    for at in [1, 2, 3] {
+        driver.input(Input::Tick { now_ns: at * SECOND_NS });
+        driver.read(frame_at(1), 512).unwrap();
+    }
+    assert_eq!(driver.engine.fill_room(), FillRoom::Off);
+}
+
+#[test]
+fn coverage_is_of_the_bytes_asked_for_within_the_volume() {
+    let mut driver = attach(&[], &[], 1);
+    let frame = u64::from(FRAME);
+    driver.request(Request::Prefetch { offset: frame_at(4), len: 2 * frame }).unwrap();
+    driver.read(frame_at(6), 512).unwrap();
+    let coverage = driver.engine.coverage(frame_at(4) + 100, 3 * frame);
+    assert_eq!((coverage.cached_bytes, coverage.read_once_bytes), (2 * frame - 100, frame));
+    for (offset, len) in [(VOLUME, 1), (u64::MAX, u64::MAX), (VOLUME - 1, u64::MAX)] {
+        assert_eq!(driver.engine.coverage(offset, len).cached_bytes, 0);
+    }
+}
+
+#[test]
+fn a_hit_that_follows_the_read_before_is_no_seek() {
+    let mut driver = attach(&[], &[], 1);
+    driver.request(Request::Prefetch { offset: 0, len: VOLUME }).unwrap();
+    for number in [1, 2, 3, 7, 8, 2] {
+        driver.read(frame_at(number), FRAME).unwrap();
+    }
+    let counters = driver.engine.counters();
+    assert_eq!((counters.hits, counters.hit_seeks), (5, 3), "{counters:?}");
 }
