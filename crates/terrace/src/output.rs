@@ -5,6 +5,9 @@
 
 pub mod advise;
 pub mod boost;
+pub mod boost_explain;
+pub mod boost_fill;
+pub mod boost_report;
 pub mod clean;
 pub mod compare;
 pub mod copy;

@@ -5,8 +5,12 @@
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "boost_attach/fill.rs"]
+mod fill;
 #[path = "../../serve/tests/served/load.rs"]
 mod load;
+#[path = "boost_attach/report.rs"]
+mod report;
 mod support;
 
 use load::Tally;

@@ -143,6 +143,12 @@ impl HostPart {
         revoke(&self.directory)
     }
 
+    /// The directory, for what else is kept of this cache.
+    #[must_use]
+    pub fn state_directory(&self) -> &Directory {
+        &self.directory
+    }
+
     /// Where it is, for messages.
     #[must_use]
     pub fn path(&self) -> PathBuf {

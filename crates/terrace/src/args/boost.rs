@@ -6,6 +6,7 @@ use super::{choice, value};
 use clap::{Args, Subcommand};
 use model::Bytes;
 use place::boost::plan::ExportChoice;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub enum Boost {
     Attach(CacheArgs),
     Status(CacheStatusArgs),
     Explain(CacheExplainArgs),
+    Fill(FillArgs),
+    Report(CacheReportArgs),
     Detach(DetachArgs),
     /// Serve a cache until it is detached: what `boost attach` starts
     ///
@@ -40,6 +43,8 @@ impl Boost {
             Self::Attach(_) => "boost attach",
             Self::Status(_) => "boost status",
             Self::Explain(_) => "boost explain",
+            Self::Fill(_) => "boost fill",
+            Self::Report(_) => "boost report",
             Self::Detach(_) => "boost detach",
             Self::Serve(_) => "boost serve",
         }
@@ -159,16 +164,61 @@ pub struct CacheStatusArgs {
     pub json: bool,
 }
 
-/// Say which device answers a read of one place of the volume
+/// Say which device answers a read of a file, or of one place of the volume
+///
+/// Of a file on the file system that is mounted from the cache's device (ext4, XFS): how much of it
+/// is in memory, in the cache and on the disk alone, and why it is not cached.
 #[derive(Clone, Debug, Args)]
 pub struct CacheExplainArgs {
     /// The cache
     #[arg(value_name = "NAME", value_parser = value::cache_name)]
     pub name: String,
 
-    /// A byte of the volume
-    #[arg(value_name = "OFFSET", value_parser = value::place)]
-    pub offset: Bytes,
+    /// A file, or a byte of the volume (4096, 1g); a file that is called like a number is written
+    /// with ./
+    #[arg(value_name = "PATH|OFFSET")]
+    pub place: OsString,
+}
+
+/// Say what the attached caches have brought in 7 days and since they were attached
+///
+/// The time and the seeks that they saved, with what of it is measured and what is concluded, and
+/// what was written to the flash.
+#[derive(Clone, Debug, Args)]
+pub struct CacheReportArgs {
+    /// Only this one
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: Option<String>,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// Bring into a cache what will be read, the most wanted first
+///
+/// What is read ahead need not be read twice before it is kept. A fill takes no more of the flash
+/// than a cache keeps and the budget of the day permits, and goes on if the service is killed.
+/// Ctrl-C ends it; what was brought stays.
+#[derive(Clone, Debug, Args)]
+pub struct FillArgs {
+    /// The cache
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
+
+    /// A file with `OFFSET LENGTH` or a path on each line, the most wanted first; `-` is standard
+    /// input
+    #[arg(value_name = "LIST", required_unless_present = "from_page_cache")]
+    pub list: Option<PathBuf>,
+
+    /// What is in memory now of the files on the file system that is mounted from the cache's
+    /// device (ext4, XFS): what is wholly there first, small files before large ones
+    #[arg(long, conflicts_with = "list")]
+    pub from_page_cache: bool,
+
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
 }
 
 /// End a cache, so that it is warm at the next attach

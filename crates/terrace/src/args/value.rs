@@ -54,11 +54,6 @@ pub fn cache_name(text: &str) -> Result<String, String> {
     place::boost::host::check_name(text).map(|()| text.to_owned()).map_err(str::to_owned)
 }
 
-/// A place in bytes: `0`, `4096`, `1g`.
-pub fn place(text: &str) -> Result<Bytes, String> {
-    text.parse::<Bytes>().map_err(|error| error.to_string())
-}
-
 /// A size with a sign: `2g`, `+2g`, `-1g`; not 0.
 pub fn signed_size(text: &str) -> Result<i64, String> {
     let (sign, digits) = match text.as_bytes().first() {

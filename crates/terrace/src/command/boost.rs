@@ -7,20 +7,32 @@
 //!   without the cache ([`plain`]). All have their [`protection`].
 //! - [`export`] gives the volume to the kernel, by FUSE or NBD; [`ending`] is how it is taken back.
 //! - [`attach`] starts the service and asks it, by the socket of [`control`].
+//! - [`fill`] has it read ahead ([`filling`]) what a list names or the page cache holds;
+//!   [`report`] says what that brought by day ([`history`], [`times`]).
+//! - [`coverage`] says which device has what of a file ([`volume_files`]).
 
 mod attach;
 mod control;
+mod coverage;
 mod ending;
 mod engine;
 mod export;
+mod fill;
+mod fill_list;
+mod fill_order;
+mod filling;
+mod history;
 mod medium;
 mod parts;
 mod plain;
 mod protection;
 mod published;
 mod receipt;
+mod report;
 mod serve;
 mod serving;
+mod times;
+mod volume_files;
 
 pub use serving::process;
 
@@ -43,7 +55,9 @@ pub fn boost(action: &Boost, color: When) -> Result<Exit> {
         Boost::Receipt(args) => receipt::receipt(args, color),
         Boost::Attach(args) => attach::attach(args),
         Boost::Status(args) => attach::status(args, color),
-        Boost::Explain(args) => attach::explain(args),
+        Boost::Explain(args) => coverage::explain(args, color),
+        Boost::Fill(args) => fill::fill(args, color),
+        Boost::Report(args) => report::report(args, color),
         Boost::Detach(args) => attach::detach(args),
         Boost::Serve(args) => serve::serve(args),
     }

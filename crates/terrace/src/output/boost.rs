@@ -31,6 +31,9 @@ pub struct CacheStatus {
     pub off: Option<String>,
     /// Bytes of the volume that are in the cache.
     pub cached_bytes: u64,
+    /// Of the volume, cached because it was read, and by fills ahead.
+    pub filled_bytes: u64,
+    pub brought_bytes: u64,
     /// Reads, and their bytes.
     pub reads: u64,
     pub read_bytes: u64,
@@ -42,8 +45,9 @@ pub struct CacheStatus {
     /// Writes, and their bytes.
     pub writes: u64,
     pub write_bytes: u64,
-    /// Bytes written to the flash.
+    /// Bytes written to the flash, and those that may still be written to it today.
     pub medium_bytes: u64,
+    pub budget_bytes: u64,
     /// Its requests that failed or took too long, and what was not as it was written.
     pub medium_errors: u64,
     pub medium_wrong: u64,
@@ -84,11 +88,13 @@ impl CacheStatus {
             ),
             format!(
                 "since process {} began: read {}, of that {} from the cache; reads in long runs, left \
-                 to the disk: {}; written {}, and {} to the flash",
+                 to the disk: {}; cached by reads {}, by fills {}; written {}, and {} to the flash",
                 self.process,
                 Bytes(self.read_bytes),
                 Bytes(self.hit_bytes),
                 count(self.bailed_out),
+                Bytes(self.filled_bytes),
+                Bytes(self.brought_bytes),
                 Bytes(self.write_bytes),
                 Bytes(self.medium_bytes)
             ),

@@ -1,4 +1,4 @@
-//! `terrace boost attach`, `status`, `explain` and `detach`.
+//! `terrace boost attach`, `status` and `detach`.
 //!
 //! The first starts the service of a cache, the others ask it.
 
@@ -7,7 +7,7 @@ use super::parts::{HeldParts, Parts};
 use super::protection::protect;
 use super::{export, serve};
 use crate::args::When;
-use crate::args::boost::{CacheArgs, CacheExplainArgs, CacheStatusArgs, DetachArgs};
+use crate::args::boost::{CacheArgs, CacheStatusArgs, DetachArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::{CacheStatus, CacheStatuses, page};
@@ -158,27 +158,6 @@ pub(super) fn status(args: &CacheStatusArgs, color: When) -> Result<Exit> {
     };
     target.write(&text)?;
     Ok(Exit::Done)
-}
-
-/// Says which device answers a read of one place.
-///
-/// # Errors
-/// `Usage` for a name that is not attached, and for a place behind the end.
-pub(super) fn explain(args: &CacheExplainArgs) -> Result<Exit> {
-    let at = args.offset.0;
-    let is_cached: Option<bool> = control::ask(&args.name, Question::IsCached(at))?;
-    let Some(is_cached) = is_cached else {
-        return Err(Error::usage(format!("byte {at} is behind the end of the volume")));
-    };
-    let text = if is_cached {
-        format!("Byte {at} is in the cache: a read of it is answered from the flash.\n")
-    } else {
-        format!(
-            "Byte {at} is not in the cache: a read of it goes to the disk. It is cached when it \
-             is read twice within what the cache remembers, and not in a long run.\n"
-        )
-    };
-    Ok(output::show(&text))
 }
 
 /// Ends a cache.

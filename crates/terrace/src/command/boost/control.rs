@@ -28,22 +28,38 @@ const CACHES: &str = "boost";
 /// Locks and logs of services, which outlive the directory of a cache.
 const SERVICES: &str = "boost-services";
 /// How long one service may take to follow another.
-const SUCCESSION: Duration = Duration::from_secs(5);
+pub(super) const SUCCESSION: Duration = Duration::from_secs(5);
 /// A line that is asked is short, and so is an answer.
-const LINE_BYTES: u64 = 64 << 10;
+pub(super) const LINE_BYTES: u64 = 64 << 10;
 /// How long one end waits for the line of the other.
 const LINE_WAIT: Duration = Duration::from_secs(5);
 /// How long the end of a cache may take.
 const DETACH_WAIT: Duration = Duration::from_secs(120);
 
 /// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Question {
     Status,
     /// Whether a byte of the volume is cached.
     IsCached(u64),
+    /// What it has brought.
+    History,
+    /// What of these parts of the volume, each an offset and a length, is cached.
+    Coverage(Vec<(u64, u64)>),
+    /// Fill the cache ahead: the connection is then one of [`super::filling`]. A fill that goes on
+    /// with another service says what was brought before.
+    Fill(FilledBefore),
     Detach,
+}
+
+/// What a fill has brought by services that ended since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FilledBefore {
+    /// Bytes that the flash took.
+    pub(super) stored_bytes: u64,
+    /// Bytes of the volume.
+    pub(super) filled_bytes: u64,
 }
 
 /// How the end of a cache was answered.
@@ -169,21 +185,8 @@ fn ask_within<A: DeserializeOwned>(
     question: Question,
     patience: Duration,
 ) -> Result<A> {
-    only_root()?;
-    let failed =
-        |error: String| Error::new(Exit::Partial, format!("{name} does not answer: {error}"));
-    let end = Instant::now() + patience;
-    let mut stream = loop {
-        let Some(directory) = existing(name)? else {
-            return Err(Error::usage(format!("no cache {name} is attached"))
-                .hint("`terrace boost status` lists those that are"));
-        };
-        match UnixStream::connect(path(&directory, SOCKET)) {
-            Ok(stream) => break stream,
-            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
-            Err(_) => return Err(failed("its service is being replaced".to_owned())),
-        }
-    };
+    let failed = |error: String| unanswered(name, &error);
+    let mut stream = connect(name, patience)?;
     let wait = if question == Question::Detach { DETACH_WAIT } else { LINE_WAIT };
     let line = serde_json::to_string(&question).map_err(|error| failed(error.to_string()))?;
     let mut answer = String::new();
@@ -193,6 +196,31 @@ fn ask_within<A: DeserializeOwned>(
         .and_then(|()| BufReader::new((&stream).take(LINE_BYTES)).read_line(&mut answer))
         .map_err(|error| failed(sys::plain_reason(&error)))?;
     serde_json::from_str(&answer).map_err(|error| failed(error.to_string()))
+}
+
+/// Connects to the served cache `name`, and waits while one service follows another.
+///
+/// # Errors
+/// As [`ask`].
+pub(super) fn connect(name: &str, patience: Duration) -> Result<UnixStream> {
+    only_root()?;
+    let end = Instant::now() + patience;
+    loop {
+        let Some(directory) = existing(name)? else {
+            return Err(Error::usage(format!("no cache {name} is attached"))
+                .hint("`terrace boost status` lists those that are"));
+        };
+        match UnixStream::connect(path(&directory, SOCKET)) {
+            Ok(stream) => return Ok(stream),
+            Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+            Err(_) => return Err(unanswered(name, "its service is being replaced")),
+        }
+    }
+}
+
+/// The error of a service that does not answer.
+pub(super) fn unanswered(name: &str, why: &str) -> Error {
+    Error::new(Exit::Partial, format!("{name} does not answer: {why}"))
 }
 
 /// Refuses other users.

@@ -3,6 +3,7 @@
 
 use super::medium::Absent;
 use super::parts::Parts;
+use super::times::{ReadTimes, TimedReads};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use cache::Cache;
@@ -15,11 +16,24 @@ use sys::device::FileDevice;
 
 /// The engine, which the thread that answers questions also looks at.
 #[derive(Clone)]
-pub(super) struct SharedCache(Arc<Mutex<Cache>>);
+pub(super) struct SharedCache {
+    cache: Arc<Mutex<Cache>>,
+    /// Taken after the cache, if both are.
+    times: Arc<Mutex<ReadTimes>>,
+}
 
 impl SharedCache {
+    fn new(cache: Cache) -> Self {
+        Self { cache: Arc::new(Mutex::new(cache)), times: Arc::default() }
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Cache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long reads took.
+    pub(super) fn timed(&self) -> TimedReads {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner).timed()
     }
 }
 
@@ -36,7 +50,16 @@ impl Engine for SharedCache {
             }
         }
         let _guard = EndOfProcess;
-        self.lock().handle(input, buffers, outputs);
+        let mut cache = self.lock();
+        let before = cache.counters();
+        let first = outputs.len();
+        cache.handle(input, buffers, outputs);
+        let after = cache.counters();
+        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Input::Request { id, request } = &input {
+            times.begin(*id, request, after.bailed_out > before.bailed_out);
+        }
+        times.end(&outputs[first..], &before, &after);
     }
 }
 
@@ -88,7 +111,7 @@ pub(super) fn start(
     let mut shared = None;
     let open = |buffers: &mut dyn Buffers| {
         let cache = Cache::attach(setup, &parts.journal, buffers)?;
-        Ok(shared.insert(SharedCache(Arc::new(Mutex::new(cache)))).clone())
+        Ok(shared.insert(SharedCache::new(cache)).clone())
     };
     let reported = Arc::clone(service);
     let report = move |event: Event| {

@@ -5,8 +5,10 @@
 //! volume is detached; the next attach begins with an empty cache.
 
 use super::control::{self, Question};
+use super::coverage::PartsCoverage;
 use super::ending::Ending;
 use super::export::{Export, Exported};
+use super::filling::refuse;
 use super::serving::{DEVICE_LOOKED_FOR, LOCK_WAIT, TURN, UNMOUNT_WAIT, held_parts, run_directory};
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
@@ -107,6 +109,8 @@ fn answer(
         None => {}
         Some(Question::Status) => control::answer(&client, &status(args, backing, export)),
         Some(Question::Detach) => ending.ask(export, client),
+        Some(Question::Coverage(_)) => control::answer(&client, &PartsCoverage::default()),
+        Some(Question::Fill(_)) => refuse(&client, "the service does without the cache"),
         // Nothing is cached.
         Some(_) => control::answer(&client, &Some(false)),
     }

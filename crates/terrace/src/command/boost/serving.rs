@@ -5,9 +5,12 @@
 //! is with the kernel.
 
 use super::control::{self, Question};
+use super::coverage::coverage;
 use super::ending::Ending;
 use super::engine::{self, SharedCache, SharedState, block_bytes, locked};
 use super::export::{Export, Exported};
+use super::filling::Filling;
+use super::history::{self, History};
 use super::medium::MediumWatch;
 use super::parts::{HeldParts, Parts};
 use super::plain;
@@ -17,6 +20,7 @@ use crate::args::boost::{CacheArgs, CacheProcessArgs};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
+use crate::output::boost_report::{CacheHistory, CacheTotals};
 use machine::Root;
 use model::BoostCounters;
 use model::engine::ChangeProof;
@@ -58,6 +62,8 @@ struct Serving<'a> {
     listener: UnixListener,
     published: PublishedCounters,
     ending: Ending,
+    filling: Filling,
+    history: History,
 }
 
 /// Serves until it is detached. The holder is at the other end of standard input.
@@ -136,6 +142,8 @@ impl<'a> Serving<'a> {
         let root = Root::system();
         let (parts, is_successor) = open_parts(args, &root, holder)?;
         let parts = Arc::new(parts);
+        let mut history = History::open(&parts, is_successor);
+        history.save();
         let service = SharedState::default();
         // A successor serves at once, and looks for its stick behind: that one may hang.
         let medium = if is_successor {
@@ -171,8 +179,19 @@ impl<'a> Serving<'a> {
         directory.create_link(control::DEVICE.as_ref(), export.device.path().as_os_str())?;
         let listener = control::listen(&directory)?;
         let published = PublishedCounters::open(directory);
-        let ending = Ending::default();
-        Ok(Self { args, parts, cache, driver, service, export, listener, published, ending })
+        Ok(Self {
+            args,
+            parts,
+            cache,
+            driver,
+            service,
+            export,
+            listener,
+            published,
+            ending: Ending::default(),
+            filling: Filling::default(),
+            history,
+        })
     }
 
     /// Answers questions, and ends when the block device is gone: by a detach, a signal, a person.
@@ -185,8 +204,12 @@ impl<'a> Serving<'a> {
             self.ending.begin_if_asked(&self.export);
             self.ending.answer_late(&self.export);
             self.publish();
+            if self.ending.is_begun() {
+                self.filling.end();
+            }
             if self.ending.is_begun() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
+                self.history.update(totals(&self.cache));
                 if !self.export.is_there() {
                     return Ok(self.end());
                 }
@@ -231,12 +254,24 @@ impl<'a> Serving<'a> {
                 let is_cached = is_within.then(|| self.cache.lock().is_cached(offset));
                 control::answer(&client, &is_cached);
             }
+            Some(Question::History) => {
+                self.history.update(totals(&self.cache));
+                control::answer(&client, &self.history());
+            }
+            Some(Question::Coverage(parts)) => {
+                control::answer(&client, &coverage(&self.cache, &parts));
+            }
+            Some(Question::Fill(before)) => {
+                self.filling.begin(client, &self.driver, &self.cache, before);
+            }
             Some(Question::Detach) => self.ending.ask(&self.export, client),
         }
     }
 
     /// Ends the export and has the engine prove that all is well.
-    fn end(self) -> Exit {
+    fn end(mut self) -> Exit {
+        // The driver gets no request any more once it ends.
+        self.filling.end();
         let is_proved = self.export.end(UNMOUNT_WAIT) && {
             let volume = &self.parts.volume;
             // Read now, since this content shows a write elsewhere only from here on.
@@ -248,8 +283,27 @@ impl<'a> Serving<'a> {
             }
             self.driver.detach(PROOF_WAIT) == Some(true)
         };
+        self.history.update(totals(&self.cache));
+        self.history.save();
         self.ending.answer(is_proved);
         Exit::Done
+    }
+
+    fn history(&self) -> CacheHistory {
+        let (major, minor) = self.parts.volume.numbers;
+        let disk = machine::block::name_and_rotation(&Root::system(), major, minor);
+        CacheHistory {
+            name: self.args.name.clone(),
+            volume: self.parts.volume.name.clone(),
+            is_rotational: disk.and_then(|(_, is_rotational)| is_rotational),
+            attached_unix_s: self.history.attached_unix_s(),
+            now_unix_s: history::unix_s(),
+            since_attach: self.history.since_attach(),
+            days: self.history.week(),
+            today: self.history.today(),
+            budget_bytes_per_day: self.cache.lock().budget_bytes_per_day(),
+            cache_bytes: self.parts.medium_bytes(),
+        }
     }
 
     fn status(&self) -> CacheStatus {
@@ -267,6 +321,8 @@ impl<'a> Serving<'a> {
             cold: service.cold.clone(),
             off: service.off.clone(),
             cached_bytes: u64::from(cache.cached_frames()) * frame,
+            filled_bytes: counters.filled * frame,
+            brought_bytes: counters.prefetched * frame,
             reads: counters.reads,
             read_bytes: counters.read_bytes,
             hits: counters.hits,
@@ -275,8 +331,26 @@ impl<'a> Serving<'a> {
             writes: counters.writes,
             write_bytes: counters.write_bytes,
             medium_bytes: counters.medium_bytes,
+            budget_bytes: cache.budget_bytes(),
             medium_errors: counters.medium_errors,
             medium_wrong: counters.medium_wrong,
         }
+    }
+}
+
+/// What this process counted.
+fn totals(cache: &SharedCache) -> CacheTotals {
+    let (counters, timed) = (cache.lock().counters(), cache.timed());
+    CacheTotals {
+        reads: counters.reads,
+        read_bytes: counters.read_bytes,
+        hits: counters.hits,
+        hit_bytes: counters.hit_bytes,
+        hit_seeks: counters.hit_seeks,
+        timed_hits: timed.hits,
+        timed_hits_ns: timed.hit_ns,
+        timed_misses: timed.misses,
+        timed_misses_ns: timed.miss_ns,
+        medium_bytes: counters.medium_bytes,
     }
 }
