@@ -1,4 +1,5 @@
 //! The scripts of this suite in a guest, and what they leave.
+//! What is read of that is in `log`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What `guest/use.py` wrote down of skewed requests: each request, and now and then what both disks
-//! had done until then. Also the fewest misses that the same requests could have had.
+//! What `guest/use.py` wrote down of skewed requests: each request, and now and then what both
+//! disks had done until then. Also the fewest misses that the same requests could have had.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -92,7 +92,7 @@ impl RequestLog {
         self.blocks.len() as f64 / self.chunks.iter().map(|chunk| chunk.seconds).sum::<f64>()
     }
 
-    /// The seconds after which a window first had so large a share of hits; all of them if none had.
+    /// The seconds after which a window first had so large a share of hits; all if none had.
     pub(super) fn seconds_until(&self, hit_ratio: f64) -> f64 {
         let mut seconds = 0.0;
         for (at, chunk) in self.chunks.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The experiment of 2012 with files: hogs take all memory 25 times, and the clock runs until pages of
-//! a file are as fast as before; from the disk alone, with a cache that has nothing yet, and with one
-//! that has met the set several times, as in 2012 after many rounds.
+//! The experiment of 2012 with files: hogs take all memory 25 times, and the clock runs until pages
+//! of a file are as fast as before; from the disk alone, with a cache that has nothing yet, and
+//! with one that has met the set several times, as in 2012 after many rounds.
 
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};

@@ -1,5 +1,5 @@
 //! An empty cache gets warm by skewed requests: how well it then hits, how soon, how fast, and what
-//! that writes to the stick; beside bcache, dm-cache and the disk alone, each in a guest of its own.
+//! that writes to the stick; beside bcache, dm-cache and the disk alone, each in its own guest.
 
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
