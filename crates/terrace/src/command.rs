@@ -29,6 +29,7 @@ mod record;
 mod record_options;
 mod run;
 mod survey;
+mod systemd;
 mod top;
 mod traces;
 mod undo;

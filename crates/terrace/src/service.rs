@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// A resident command: tells its service manager and answers on its status socket.
+/// A resident command: tells its service manager, of its end too, and answers on its socket.
 #[derive(Debug)]
 pub struct Service {
     command: &'static str,
@@ -101,7 +101,7 @@ impl Service {
 /// watchdog allows. Without a limit a manager that had stopped reading held up the command's end.
 const SEND_LIMIT: Duration = Duration::from_millis(100);
 
-/// The service manager's socket; it gets `STOPPING=1` on drop.
+/// The service manager's socket.
 #[derive(Debug)]
 struct ServiceManager {
     socket: UnixDatagram,
@@ -145,9 +145,17 @@ impl ServiceManager {
     }
 }
 
-impl Drop for ServiceManager {
+impl Drop for Service {
     fn drop(&mut self) {
-        self.send("STOPPING=1");
+        self.notify("STOPPING=1");
+    }
+}
+
+/// Reports for a process without a [`Service`] that the work has begun, to the service manager that
+/// started it or its parent.
+pub fn report_ready(text: &str) {
+    if let Some(manager) = ServiceManager::from_environment() {
+        manager.send(&format!("READY=1\nSTATUS={}", one_line(text)));
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Boost {
     /// another one; requests wait meanwhile. SIGTERM to that process ends it once the block device
     /// is not in use.
     Serve(CacheArgs),
+    Install(CacheInstallArgs),
+    Uninstall(CacheUninstallArgs),
 }
 
 impl Boost {
@@ -47,6 +49,8 @@ impl Boost {
             Self::Report(_) => "boost report",
             Self::Detach(_) => "boost detach",
             Self::Serve(_) => "boost serve",
+            Self::Install(_) => "boost install",
+            Self::Uninstall(_) => "boost uninstall",
         }
     }
 }
@@ -136,6 +140,10 @@ pub struct CacheArgs {
     /// Use FILE though it is not of this cache: what it holds is lost
     #[arg(long)]
     pub take_file: bool,
+
+    /// Serve from the disk while FILE is not there or cannot be used, and never make it
+    #[arg(long, conflicts_with = "take_file")]
+    pub file_optional: bool,
 }
 
 // A process of a service.
@@ -229,4 +237,62 @@ pub struct DetachArgs {
     /// The cache
     #[arg(value_name = "NAME", value_parser = value::cache_name)]
     pub name: String,
+}
+
+/// Serve a cache from the next boot on: write units of systemd
+///
+/// One serves the cache when its disk is there, also while the flash is not. With --mount another
+/// one mounts what is read through it, and is unmounted before the cache ends. A unit that this
+/// command did not make is never replaced. Nothing is started.
+#[derive(Clone, Debug, Args)]
+pub struct CacheInstallArgs {
+    /// The cache, which was attached before
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
+
+    /// The disk or partition; by a path that stays the same, or such a path is looked for
+    #[arg(long, value_name = "DEV")]
+    pub backing: PathBuf,
+
+    /// The file of the cache
+    #[arg(long, value_name = "FILE")]
+    pub cache: PathBuf,
+
+    /// Bytes that the file may have
+    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = value::size, allow_hyphen_values = true)]
+    pub size: Bytes,
+
+    /// The directory of the key and the journal
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/terrace/boost")]
+    pub state: PathBuf,
+
+    /// Also mount it at this directory
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
+
+    /// Print the units; write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Write to DIR instead of /etc/systemd/system
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+}
+
+/// Remove the units of a cache, after its end
+///
+/// What is mounted by them is unmounted. The file, the key and the journal stay.
+#[derive(Clone, Debug, Args)]
+pub struct CacheUninstallArgs {
+    /// The cache
+    #[arg(value_name = "NAME", value_parser = value::cache_name)]
+    pub name: String,
+
+    /// Only say what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Remove from DIR instead of /etc/systemd/system
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
 }

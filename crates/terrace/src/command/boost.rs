@@ -10,6 +10,7 @@
 //! - [`fill`] has it read ahead ([`filling`]) what a list names or the page cache holds;
 //!   [`report`] says what that brought by day ([`history`], [`times`]).
 //! - [`coverage`] says which device has what of a file ([`volume_files`]).
+//! - [`install`] has systemd start the service, by [`units`].
 
 mod attach;
 mod control;
@@ -22,6 +23,7 @@ mod fill_list;
 mod fill_order;
 mod filling;
 mod history;
+mod install;
 mod medium;
 mod parts;
 mod plain;
@@ -32,6 +34,7 @@ mod report;
 mod serve;
 mod serving;
 mod times;
+mod units;
 mod volume_files;
 
 pub use serving::process;
@@ -60,6 +63,8 @@ pub fn boost(action: &Boost, color: When) -> Result<Exit> {
         Boost::Report(args) => report::report(args, color),
         Boost::Detach(args) => attach::detach(args),
         Boost::Serve(args) => serve::serve(args),
+        Boost::Install(args) => install::install(args),
+        Boost::Uninstall(args) => install::uninstall(args),
     }
 }
 

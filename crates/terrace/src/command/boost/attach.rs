@@ -14,6 +14,7 @@ use crate::output::boost::{CacheStatus, CacheStatuses, page};
 use crate::output::{self, OutputTarget, Page, json};
 use machine::Root;
 use model::text::escaped;
+use place::boost::medium::MediumState;
 use place::boost::plan::AttachPlan;
 use std::ffi::OsString;
 use std::fs::File;
@@ -81,11 +82,23 @@ fn plan(args: &CacheArgs) -> Result<String> {
     let parts = Parts::open(args, &root, HeldParts::default())?;
     let cold = parts.setup.start(&parts.journal).cold().map(|why| why.to_string());
     let bytes = parts.medium_bytes();
-    let plan = parts.with_medium(args, &root, |place, own| {
+    let looked = parts.with_medium(args, &root, |place, own| {
+        if args.file_optional && place.state(own)? == MediumState::Absent {
+            return Err(Error::new(Exit::Impossible, "the file of the cache is not there"));
+        }
         let plan = AttachPlan::of(&parts.volume, &place, bytes, cold.as_deref(), export);
         drop(place.open(own, args.take_file)?);
         Ok(plan)
-    })?;
+    });
+    let plan = match looked {
+        Err(error) if args.file_optional => {
+            return Ok(format!(
+                "cache    not used now: {}. Reads go to the disk until it is\n",
+                escaped(&error.to_string())
+            ));
+        }
+        looked => looked?,
+    };
     let refused = refused.iter().map(|what| format!("refused  {what}"));
     let lines = plan.lines.iter().cloned().chain(refused);
     Ok(lines.map(|line| format!("{}\n", escaped(&line))).collect())
@@ -103,7 +116,8 @@ fn start(args: &CacheArgs) -> Result<String> {
     let said = log.try_clone().map_err(|error| failed(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
-    command.args(["boost", "serve"]).args(serve::words(args)).process_group(0);
+    command.args(["boost", "serve"]).args(serve::words(args)).args(serve::first_words(args));
+    command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(said));
     let mut service = command.spawn().map_err(|error| failed(error.to_string()))?;
     let end = Instant::now() + BEGIN_WAIT;

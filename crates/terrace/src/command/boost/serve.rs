@@ -50,8 +50,8 @@ pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
         if kind == ServerKind::Simple {
             command.arg("--without-cache");
         }
-        if std::mem::take(&mut is_first) && args.take_file {
-            command.arg("--take-file");
+        if std::mem::take(&mut is_first) {
+            command.args(first_words(&args));
         }
         command.spawn()
     };
@@ -107,7 +107,13 @@ fn clean_up(point: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The options as words of a command line, without `--take-file`.
+/// The options of a first process: its successors look for the file anyway, and take none.
+pub(super) fn first_words(args: &CacheArgs) -> impl Iterator<Item = &'static str> {
+    let options = [(args.take_file, "--take-file"), (args.file_optional, "--file-optional")];
+    options.into_iter().filter_map(|(is_set, option)| is_set.then_some(option))
+}
+
+/// The options as words of a command line, without those of [`first_words`].
 pub(super) fn words(args: &CacheArgs) -> Vec<OsString> {
     let mut words: Vec<OsString> = vec![args.name.clone().into()];
     let size = args.size.0.to_string();

@@ -21,9 +21,11 @@ use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::boost::CacheStatus;
 use crate::output::boost_report::{CacheHistory, CacheTotals};
+use crate::service::report_ready;
 use machine::Root;
 use model::BoostCounters;
 use model::engine::ChangeProof;
+use place::boost::medium::MediumFile;
 use serve::driver::Driver;
 use serve::holder::HolderClient;
 use serve::volume::Volume;
@@ -40,6 +42,8 @@ const VOLUME: &str = "volume";
 const STATE: &str = "state";
 /// That for the directory of the cache while it is served.
 const RUN: &str = "run";
+/// Why nothing of a cache is served whose file was not found yet.
+const LOOKED_FOR: &str = "the file of the cache is looked for";
 /// How often questions are answered.
 pub(super) const TURN: Duration = Duration::from_millis(50);
 /// How often it is looked whether the block device is still there.
@@ -80,7 +84,9 @@ pub fn process(process: &CacheProcessArgs) -> Result<Exit> {
     if process.without_cache {
         return plain::process(args, &holder);
     }
-    Serving::begin(args, &holder)?.run()
+    let serving = Serving::begin(args, &holder)?;
+    report_ready(&format!("{} is served", args.name));
+    serving.run()
 }
 
 /// What a process before left of the parts of a cache.
@@ -137,6 +143,22 @@ pub(super) fn run_directory(args: &CacheArgs, holder: &HolderClient<'_>) -> Resu
     Ok(directory)
 }
 
+/// The medium of a first process; `None` where it may be absent, and cannot be used.
+fn first_medium(
+    args: &CacheArgs,
+    parts: &Parts,
+    root: &Root,
+    service: &SharedState,
+) -> Result<Option<Arc<MediumFile>>> {
+    match parts.open_medium(args, root, !args.file_optional) {
+        Err(error) if args.file_optional => {
+            locked(service).off = Some(format!("{LOOKED_FOR}: {error}"));
+            Ok(None)
+        }
+        opened => opened.map(|medium| Some(Arc::new(medium))),
+    }
+}
+
 impl<'a> Serving<'a> {
     fn begin(args: &'a CacheArgs, holder: &HolderClient<'_>) -> Result<Self> {
         let root = Root::system();
@@ -147,10 +169,10 @@ impl<'a> Serving<'a> {
         let service = SharedState::default();
         // A successor serves at once, and looks for its stick behind: that one may hang.
         let medium = if is_successor {
-            locked(&service).off = Some("the file of the cache is looked for".to_owned());
+            locked(&service).off = Some(LOOKED_FOR.to_owned());
             None
         } else {
-            Some(Arc::new(parts.open_medium(args, &root, true)?))
+            first_medium(args, &parts, &root, &service)?
         };
         let (driver, cache) = engine::start(&parts, medium.clone(), &service)?;
         let cold = cache.lock().start().cold();

@@ -11,8 +11,10 @@
 //! A RAM disk that covers a directory, or is atomic, has no unit of a mount: `create` makes it, and
 //! leaves a directory as it is that has changed after the last save.
 
+use crate::command::systemd::{
+    Unit, command_line, fstab_field, literal, path_word, unit_path, word,
+};
 use place::ramdisk::record::RamdiskOptions;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -58,14 +60,6 @@ pub(super) struct CreatedRamdisk {
     pub(super) is_atomic: bool,
 }
 
-/// A unit, and the directories in which a link to it makes another unit pull it in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unit {
-    pub(super) name: String,
-    pub(super) text: String,
-    pub(super) wanted_in: Vec<String>,
-}
-
 /// The names of the units of a RAM disk: the mount, the service, the save before sleep, and what
 /// covers a directory in place of the mount.
 pub(super) fn names(point: &Path) -> [String; 4] {
@@ -108,13 +102,7 @@ pub(super) fn units(plan: &UnitPlan<'_>) -> Vec<Unit> {
 
 /// The line of /etc/fstab in place of the unit of the mount.
 pub(super) fn fstab_line(plan: &UnitPlan<'_>) -> String {
-    let mut point = String::new();
-    for letter in plan.point.to_string_lossy().chars() {
-        match letter {
-            ' ' | '\t' | '\n' | '\\' | '#' => point.push_str(&format!("\\{:03o}", letter as u32)),
-            letter => point.push(letter),
-        }
-    }
+    let point = fstab_field(&plan.point.to_string_lossy());
     format!("tmpfs {point} tmpfs {} 0 0", plan.options)
 }
 
@@ -182,8 +170,8 @@ ExecStart={}
 TimeoutStartSec=infinity
 ",
         literal(&point),
-        path(&store),
-        path(&above),
+        path_word(&store),
+        path_word(&above),
         literal(&point),
         command(&plan, &words),
     )
@@ -226,7 +214,7 @@ WantedBy=local-fs.target
 {}",
         literal(&point),
         literal(&store),
-        path(&store),
+        path_word(&store),
         command(plan, &words),
         plan.users.iter().map(|user| format!("RequiredBy={}\n", literal(user))).collect::<String>(),
     )
@@ -256,7 +244,6 @@ WantedBy=sleep.target
 
 /// A command line of this program with these words after `ramdisk`, and those of the plan.
 fn command(plan: &UnitPlan<'_>, words: &[&str]) -> String {
-    let mut line = word(&plan.program.display().to_string());
     let (store, keep) = (plan.store.display().to_string(), plan.keep.to_string());
     let point = plan.point.display().to_string();
     let freeze = plan.freeze.map(|(freeze, thaw)| ["--freeze-cmd", freeze, "--thaw-cmd", thaw]);
@@ -264,88 +251,12 @@ fn command(plan: &UnitPlan<'_>, words: &[&str]) -> String {
     let mut all = vec!["ramdisk", first[0], point.as_str(), "--persist", &store, "--keep", &keep];
     all.extend(options);
     all.extend(freeze.into_iter().flatten());
-    for one in all {
-        line.push(' ');
-        line.push_str(&if is_plain(one) { one.to_owned() } else { word(one) });
-    }
-    line
-}
-
-fn is_plain(text: &str) -> bool {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
-    !text.is_empty() && text.chars().all(is_letter)
-}
-
-/// A word of a command line of a unit: quoted, and nothing in it is replaced.
-fn word(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            '%' => quoted.push_str("%%"),
-            '$' => quoted.push_str("$$"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A path in a list of a unit, in which a `$` has no meaning.
-fn path(text: &str) -> String {
-    word(text).replace("$$", "$")
-}
-
-/// A value of a unit in which nothing is replaced.
-fn literal(text: &str) -> String {
-    text.replace('%', "%%").replace('\n', " ")
-}
-
-/// A path as the name of a unit, as `systemd-escape --path` makes it.
-fn unit_path(path: &Path) -> String {
-    let text = path.as_os_str().as_bytes();
-    let parts: Vec<&[u8]> =
-        text.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() {
-        return "-".to_owned();
-    }
-    let mut name = String::new();
-    for (at, byte) in parts.join(&b'/').into_iter().enumerate() {
-        match byte {
-            b'/' => name.push('-'),
-            b'.' if at == 0 => name.push_str("\\x2e"),
-            byte if byte.is_ascii_alphanumeric() || b":_.".contains(&byte) => {
-                name.push(char::from(byte));
-            }
-            byte => name.push_str(&format!("\\x{byte:02x}")),
-        }
-    }
-    name
+    command_line(plan.program, all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_named_as_systemd_does() {
-        for (path, name) in [
-            ("/ram/a b-c", "ram-a\\x20b\\x2dc"),
-            ("/.hidden/.too", "\\x2ehidden-.too"),
-            ("/ä", "\\xc3\\xa4"),
-            ("//a///b/", "a-b"),
-            ("/", "-"),
-        ] {
-            assert_eq!(unit_path(Path::new(path)), name);
-        }
-    }
-
-    #[test]
-    fn nothing_in_a_word_is_replaced() {
-        assert_eq!(word("a \"b\" $c %d \\"), "\"a \\\"b\\\" $$c %%d \\\\\"");
-    }
 
     #[test]
     fn a_line_of_fstab_has_six_fields() {
