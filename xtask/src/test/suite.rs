@@ -73,6 +73,7 @@ const PARALLEL: &[&str] = &[
     "crates/viewer/tests/decode.rs",
     "crates/viewer/tests/types.rs",
     "crates/viewer/tests/words.rs",
+    "xtask/tests/boost_attach_guest.rs",
     "xtask/tests/copy_guest.rs",
 ];
 
