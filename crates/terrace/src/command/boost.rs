@@ -7,7 +7,7 @@
 //!   without the cache ([`plain`]). All have their [`protection`].
 //! - [`export`] gives the volume to the kernel, by FUSE or NBD; [`ending`] is how it is taken back.
 //! - [`attach`] starts the service and asks it, by the socket of [`control`].
-//! - [`fill`] has it read ahead ([`filling`]); [`report`] says what it brought ([`history`], [`times`]).
+//! - [`fill`] has it read ahead ([`filling`]); [`report`] says what that brought ([`history`]).
 //! - [`coverage`] says which device has what of a file ([`volume_files`]).
 //! - [`install`] has systemd start the service, by [`units`].
 
