@@ -225,7 +225,7 @@ fn a_medium_that_vanishes_costs_no_request() {
         run.unwrap();
     });
     assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0));
-    assert_eq!(driver.detach(PATIENCE), Some(true));
+    assert_eq!(driver.detach(PATIENCE), Some(true), "{:?}", events.lock().unwrap());
     drop(driver);
     let reads = |scene: &Scene| {
         let asked = scene.disk.requests();
