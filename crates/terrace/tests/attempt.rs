@@ -350,15 +350,22 @@ impl Pushed {
 
 #[test]
 fn what_pressure_left_in_swap_is_restored_and_measured_again() {
-    let pushed = match Pushed::new() {
-        Ok(pushed) => pushed,
+    let try_once = || {
+        let pushed = Pushed::new()?;
+        let pid = pushed.child.id().to_string();
+        let mut command = command("record --try --for 2s --work");
+        command.arg(format!("file:{}", pushed.directory.join("done").display()));
+        command.args(["--pid", &pid]).env("COLUMNS", "100");
+        Ok::<_, String>((pid, run(command)))
+    };
+    // While others push pages out, what is in swap is not of an earlier pressure alone.
+    let is_disturbed = |ran: &support::Ran| ran.err.contains("nothing was tried");
+    let mut tried = (0..4).map(|_| try_once());
+    let ended = tried.find(|tried| !tried.as_ref().is_ok_and(|(_, ran)| is_disturbed(ran)));
+    let (pid, ran) = match ended.unwrap() {
+        Ok(ended) => ended,
         Err(need) => return testkit::skip(need),
     };
-    let pid = pushed.child.id().to_string();
-    let mut command = command("record --try --for 2s --work");
-    command.arg(format!("file:{}", pushed.directory.join("done").display()));
-    command.args(["--pid", &pid]).env("COLUMNS", "100");
-    let ran = run(command);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     println!("{}", ran.out);
     let page = flowing(&ran.out);
