@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::{Duration, Instant};
 
-/// A resident command: tells its service manager, of its end too, and answers on its socket.
+/// A resident command: notifies its service manager, of its end too, and answers on its socket.
 #[derive(Debug)]
 pub struct Service {
     command: &'static str,

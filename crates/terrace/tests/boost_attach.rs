@@ -5,6 +5,8 @@
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/boost_scene.rs"]
+mod boost_scene;
 #[path = "boost_attach/fill.rs"]
 mod fill;
 #[path = "../../serve/tests/served/load.rs"]
@@ -13,150 +15,26 @@ mod load;
 mod report;
 mod support;
 
+use boost_scene::{BLOCK, MIB, Scene, VOLUME, read_blocks, wait_until};
 use load::Tally;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::{Ran, as_ordinary_user, terrace};
 use sys::memory::AlignedBuffer;
-use testkit::{
-    FaultPlan, FaultyDisk, FileSystem, LoopDevice, Mount, Mounted, TempDir, with_default_signals,
-};
-
-const MIB: u64 = 1 << 20;
-const VOLUME: u64 = 96 * MIB;
-const PATIENCE: Duration = Duration::from_secs(30);
-const BLOCK: usize = 4096;
-
-/// A volume with ext4, and what is attached to it.
-struct Scene {
-    name: String,
-    volume: LoopDevice,
-    /// What the cache is on.
-    flash: Mounted,
-    directory: TempDir,
-}
-
-impl Scene {
-    /// `None` where the machine cannot serve a cache, which is said.
-    fn new(what: &str) -> Option<Self> {
-        let made = Self::made(what);
-        made.map_err(testkit::skip).ok()
-    }
-
-    fn made(what: &str) -> Result<Self, String> {
-        Self::of(what, &["mkfs.ext4", "-q", "-F"], VOLUME)
-    }
-
-    /// A volume with what `maker` makes.
-    fn of(what: &str, maker: &[&str], bytes: u64) -> Result<Self, String> {
-        if !testkit::is_admin() {
-            return Err("root outside of a container".to_owned());
-        }
-        sys::fuse_device::open().map_err(|error| error.to_string())?;
-        let directory = TempDir::new();
-        let image = directory.join("volume");
-        File::create(&image).unwrap().set_len(bytes).unwrap();
-        let volume = LoopDevice::over(&image)?;
-        let mut command = Command::new(maker[0]);
-        let made = command.args(&maker[1..]).arg(volume.path()).output();
-        let output = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
-        assert!(output.status.success(), "{output:?}");
-        let name = format!("terrace-test-{what}-{}", std::process::id());
-        Ok(Self { name, volume, flash: Mounted::ext4(64 * MIB)?, directory })
-    }
-
-    /// The file of the cache.
-    fn medium(&self) -> PathBuf {
-        self.flash.path().join("cache")
-    }
-
-    fn attach(&self, medium: &Path) -> Ran {
-        self.act("attach", medium)
-    }
-
-    fn act(&self, action: &str, medium: &Path) -> Ran {
-        terrace(&format!(
-            "boost {action} {} --backing {} --cache {} --size 24m --state {}",
-            self.name,
-            self.volume.path().display(),
-            medium.display(),
-            self.directory.join("state").display()
-        ))
-    }
-
-    fn status(&self) -> Value {
-        let text = terrace(&format!("boost status {} --json", self.name)).done();
-        let value: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["schema"], "terrace.boost_status/1");
-        value["caches"][0].clone()
-    }
-
-    fn device(&self) -> PathBuf {
-        PathBuf::from(self.status()["device"].as_str().unwrap())
-    }
-
-    fn detach(&self) -> Ran {
-        terrace(&format!("boost detach {}", self.name))
-    }
-
-    /// Kills the process that serves, and waits for its successor.
-    fn kill(&self) {
-        let process = self.status()["process"].as_u64().unwrap();
-        let killed = Command::new("kill").args(["-KILL", &process.to_string()]).status();
-        assert!(killed.unwrap().success());
-        wait_until("a successor answers", || {
-            let asked = terrace(&format!("boost status {} --json", self.name));
-            asked.code == Some(0) && !asked.out.contains(&format!("\"process\": {process},"))
-        });
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        if terrace(&format!("boost status {}", self.name)).code == Some(0) {
-            self.detach();
-        }
-    }
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Reads a device past the page cache, in an order that is no run.
-fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
-    const DIRECT: i32 = 0o40000;
-    let file = File::options().read(true).custom_flags(DIRECT).open(device).unwrap();
-    let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
-    let mut content = vec![0; blocks as usize * BLOCK];
-    for number in 0..blocks {
-        // A prime, so that each is met once.
-        let block = number * 7919 % blocks;
-        file.read_exact_at(&mut buffer, block * BLOCK as u64).unwrap();
-        let at = block as usize * BLOCK;
-        content[at..at + BLOCK].copy_from_slice(&buffer);
-    }
-    content
-}
+use testkit::{FaultPlan, FaultyDisk, FileSystem, Mount, with_default_signals};
 
 /// How much the series of the cache grew in a recording that was made meanwhile.
 fn growths_while(scene: &Scene, act: impl FnOnce()) -> BTreeMap<String, u64> {
     let file = scene.directory.join("meanwhile.trec");
     let mut command = with_default_signals(support::TERRACE);
     command.args(["record", "--for", "60s", "-o"]).arg(&file);
-    let mut recorder = command.stdin(Stdio::null()).spawn().unwrap();
+    let mut recorder = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until("it records", || fs::metadata(&file).is_ok_and(|file| file.len() > 0));
     std::thread::sleep(Duration::from_millis(500));
     act();
@@ -322,7 +200,7 @@ fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
     let Some(scene) = Scene::new("again") else { return };
     let file = scene.medium();
     scene.attach(&file).done();
-    scene.act("serve", &file).refused(3, "another service has this name");
+    terrace(&scene.line("serve", &file)).refused(3, "another service has this name");
     let words =
         format!("boost attach other --backing {} --cache /c", scene.volume.path().display());
     terrace(&words).refused(3, "is read through the cache terrace-test-again");

@@ -5,146 +5,17 @@
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/boost_scene.rs"]
+mod boost_scene;
 mod support;
 
+use boost_scene::{Scene, read_blocks};
 use serde_json::Value;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
-use support::{Ran, terrace};
-use sys::memory::AlignedBuffer;
+use support::terrace;
 use sys::process::{Capability, has_capability};
-use testkit::{FileSystem, LoopDevice, Mount, Mounted, TempDir};
-
-const MIB: u64 = 1 << 20;
-const VOLUME: u64 = 96 * MIB;
-const PATIENCE: Duration = Duration::from_secs(30);
-const BLOCK: usize = 4096;
-
-/// A volume with ext4, and what is attached to it.
-struct Scene {
-    name: String,
-    volume: LoopDevice,
-    /// What the cache is on.
-    flash: Mounted,
-    directory: TempDir,
-}
-
-impl Scene {
-    /// `None` where the machine cannot serve a cache, which is said.
-    fn new(what: &str) -> Option<Self> {
-        let made = Self::made(what);
-        made.map_err(testkit::skip).ok()
-    }
-
-    fn made(what: &str) -> Result<Self, String> {
-        Self::of(what, &["mkfs.ext4", "-q", "-F"], VOLUME)
-    }
-
-    /// A volume with what `maker` makes.
-    fn of(what: &str, maker: &[&str], bytes: u64) -> Result<Self, String> {
-        if !testkit::is_admin() {
-            return Err("root outside of a container".to_owned());
-        }
-        sys::fuse_device::open().map_err(|error| error.to_string())?;
-        let directory = TempDir::new();
-        let image = directory.join("volume");
-        File::create(&image).unwrap().set_len(bytes).unwrap();
-        let volume = LoopDevice::over(&image)?;
-        let mut command = Command::new(maker[0]);
-        let made = command.args(&maker[1..]).arg(volume.path()).output();
-        let output = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
-        assert!(output.status.success(), "{output:?}");
-        let name = format!("terrace-test-{what}-{}", std::process::id());
-        Ok(Self { name, volume, flash: Mounted::ext4(64 * MIB)?, directory })
-    }
-
-    /// The file of the cache.
-    fn medium(&self) -> PathBuf {
-        self.flash.path().join("cache")
-    }
-
-    fn attach(&self, medium: &Path) -> Ran {
-        terrace(&self.line("attach", medium))
-    }
-
-    fn line(&self, action: &str, medium: &Path) -> String {
-        format!(
-            "boost {action} {} --backing {} --cache {} --size 24m --state {}",
-            self.name,
-            self.volume.path().display(),
-            medium.display(),
-            self.directory.join("state").display()
-        )
-    }
-
-    fn status(&self) -> Value {
-        let text = terrace(&format!("boost status {} --json", self.name)).done();
-        let value: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(value["schema"], "terrace.boost_status/1");
-        value["caches"][0].clone()
-    }
-
-    fn device(&self) -> PathBuf {
-        PathBuf::from(self.status()["device"].as_str().unwrap())
-    }
-
-    fn detach(&self) -> Ran {
-        terrace(&format!("boost detach {}", self.name))
-    }
-
-    /// Kills the process that serves, and waits for its successor.
-    fn kill(&self) {
-        self.end_process("-KILL");
-    }
-
-    /// The same by another signal.
-    fn end_process(&self, signal: &str) {
-        let process = self.status()["process"].as_u64().unwrap();
-        let killed = Command::new("kill").args([signal, &process.to_string()]).status();
-        assert!(killed.unwrap().success());
-        wait_until("a successor answers", || {
-            let asked = terrace(&format!("boost status {} --json", self.name));
-            asked.code == Some(0) && !asked.out.contains(&format!("\"process\": {process},"))
-        });
-    }
-}
-
-impl Drop for Scene {
-    fn drop(&mut self) {
-        if terrace(&format!("boost status {}", self.name)).code == Some(0) {
-            self.detach();
-        }
-    }
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Reads a device past the page cache, in an order that is no run.
-fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
-    const DIRECT: i32 = 0o40000;
-    let file = File::options().read(true).custom_flags(DIRECT).open(device).unwrap();
-    let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
-    let mut content = vec![0; blocks as usize * BLOCK];
-    for number in 0..blocks {
-        // A prime, so that each is met once.
-        let block = number * 7919 % blocks;
-        file.read_exact_at(&mut buffer, block * BLOCK as u64).unwrap();
-        let at = block as usize * BLOCK;
-        content[at..at + BLOCK].copy_from_slice(&buffer);
-    }
-    content
-}
+use testkit::{FileSystem, Mount};
 
 /// A number of `/proc/PID/status`.
 fn of_status(process: u64, field: &str) -> u64 {

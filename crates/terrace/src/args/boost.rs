@@ -105,9 +105,9 @@ pub struct ReceiptArgs {
     pub output: Option<PathBuf>,
 }
 
-// The parts of a cache.
+// What a cache is made of, and how it is served.
 #[derive(Clone, Debug, Args)]
-pub struct CacheArgs {
+pub struct CacheParts {
     /// What the cache is called: letters, digits, `-`, `_` and `.`
     #[arg(value_name = "NAME", value_parser = value::cache_name)]
     pub name: String,
@@ -136,6 +136,14 @@ pub struct CacheArgs {
     /// takes longer than this is sent twice. More than the disk takes for a request at worst
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = value::budget, allow_hyphen_values = true)]
     pub resend_after: Duration,
+}
+
+// A cache that is to be served.
+#[derive(Clone, Debug, Args)]
+pub struct CacheArgs {
+    /// What it is made of.
+    #[command(flatten)]
+    pub parts: CacheParts,
 
     /// Use FILE though it is not of this cache: what it holds is lost
     #[arg(long)]
@@ -246,25 +254,9 @@ pub struct DetachArgs {
 /// command did not make is never replaced. Nothing is started.
 #[derive(Clone, Debug, Args)]
 pub struct CacheInstallArgs {
-    /// The cache, which was attached before
-    #[arg(value_name = "NAME", value_parser = value::cache_name)]
-    pub name: String,
-
-    /// The disk or partition; by a path that stays the same, or such a path is looked for
-    #[arg(long, value_name = "DEV")]
-    pub backing: PathBuf,
-
-    /// The file of the cache
-    #[arg(long, value_name = "FILE")]
-    pub cache: PathBuf,
-
-    /// Bytes that the file may have
-    #[arg(long, value_name = "SIZE", default_value = "4g", value_parser = value::size, allow_hyphen_values = true)]
-    pub size: Bytes,
-
-    /// The directory of the key and the journal
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/terrace/boost")]
-    pub state: PathBuf,
+    /// What it is made of; it was attached before.
+    #[command(flatten)]
+    pub parts: CacheParts,
 
     /// Also mount it at this directory
     #[arg(long, value_name = "DIR")]

@@ -116,13 +116,19 @@ impl CacheStatus {
 /// A few lines for each.
 #[must_use]
 pub fn page(caches: &[CacheStatus], page: Page) -> String {
+    page_of(caches.iter().map(|cache| (cache.sentence(), cache.notes())), page)
+}
+
+/// A sentence and its notes for each cache.
+pub(super) fn page_of(caches: impl Iterator<Item = (String, Vec<String>)>, page: Page) -> String {
     let mut prose = PageText::new(page);
-    if caches.is_empty() {
+    let mut caches = caches.peekable();
+    if caches.peek().is_none() {
         prose.sentence("No cache is attached.");
     }
-    for cache in caches {
-        prose.sentence(&cache.sentence());
-        prose.notes(cache.notes());
+    for (sentence, notes) in caches {
+        prose.sentence(&sentence);
+        prose.notes(notes);
     }
     prose.finish()
 }

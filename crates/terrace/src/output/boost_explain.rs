@@ -4,7 +4,6 @@
 //! Pure: figures become text.
 
 use super::Page;
-use super::prose::PageText;
 use model::Bytes;
 use model::text::{count, escaped};
 use serde::{Deserialize, Serialize};
@@ -117,10 +116,7 @@ impl FileCoverage {
     /// A few lines.
     #[must_use]
     pub fn page(&self, page: Page) -> String {
-        let mut prose = PageText::new(page);
-        prose.sentence(&self.sentence());
-        prose.notes(self.notes());
-        prose.finish()
+        super::boost::page_of(std::iter::once((self.sentence(), self.notes())), page)
     }
 }
 

@@ -3,7 +3,6 @@
 //! Pure: a result becomes text.
 
 use super::Page;
-use super::prose::PageText;
 use crate::exit::Exit;
 use model::Bytes;
 use model::text::{count, escaped};
@@ -118,10 +117,7 @@ impl FillReceipt {
     /// A few lines.
     #[must_use]
     pub fn page(&self, page: Page) -> String {
-        let mut prose = PageText::new(page);
-        prose.sentence(&self.sentence());
-        prose.notes(self.remarks());
-        prose.finish()
+        super::boost::page_of(std::iter::once((self.sentence(), self.remarks())), page)
     }
 }
 

@@ -4,7 +4,7 @@
 //! or the disk answered, what was written) is apart from what is concluded: that what the flash
 //! answered would have taken as long on the disk as what the disk answered.
 
-use super::prose::{PageText, count};
+use super::prose::count;
 use super::{Page, figure};
 use model::Bytes;
 use model::text::{escaped, long_time};
@@ -239,15 +239,7 @@ impl CacheReport {
 /// A few lines for each.
 #[must_use]
 pub fn page(caches: &[CacheReport], page: Page) -> String {
-    let mut prose = PageText::new(page);
-    if caches.is_empty() {
-        prose.sentence("No cache is attached.");
-    }
-    for cache in caches {
-        prose.sentence(&cache.sentence());
-        prose.notes(cache.notes());
-    }
-    prose.finish()
+    super::boost::page_of(caches.iter().map(|cache| (cache.sentence(), cache.notes())), page)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::parts::{HeldParts, Parts};
 use super::protection::protect;
 use super::{export, serve};
 use crate::args::When;
-use crate::args::boost::{CacheArgs, CacheStatusArgs, DetachArgs};
+use crate::args::boost::{CacheArgs, CacheParts, CacheStatusArgs, DetachArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::boost::{CacheStatus, CacheStatuses, page};
@@ -33,20 +33,21 @@ const BEGIN_WAIT: Duration = Duration::from_secs(60);
 /// Which part is refused, and why; then nothing was changed but the file of the cache.
 pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
     control::only_root()?;
-    let args = CacheArgs {
-        backing: whole(&args.backing)?,
-        cache: whole(&args.cache)?,
-        state: whole(&args.state)?,
-        ..args.clone()
+    let parts = CacheParts {
+        backing: whole(&args.parts.backing)?,
+        cache: whole(&args.parts.cache)?,
+        state: whole(&args.parts.state)?,
+        ..args.parts.clone()
     };
-    if let Some(status) = control::status_now(&args.name) {
-        let text = format!("{} is attached already, as {}", args.name, status.device);
+    let args = CacheArgs { parts, ..args.clone() };
+    if let Some(status) = control::status_now(&args.parts.name) {
+        let text = format!("{} is attached already, as {}", args.parts.name, status.device);
         return Err(Error::usage(text));
     }
-    if let Some(other) = cache_of(&args.backing)? {
+    if let Some(other) = cache_of(&args.parts.backing)? {
         let text = format!(
             "{} is read through the cache {}, as {}",
-            args.backing.display(),
+            args.parts.backing.display(),
             other.name,
             other.device
         );
@@ -56,8 +57,8 @@ pub(super) fn attach(args: &CacheArgs) -> Result<Exit> {
     let device = start(&args)?;
     Ok(output::show(&format!(
         "{0} is served: use {device} instead of {1}.\n",
-        escaped(&args.name),
-        escaped(&args.backing.display().to_string())
+        escaped(&args.parts.name),
+        escaped(&args.parts.backing.display().to_string())
     )))
 }
 
@@ -108,7 +109,7 @@ fn plan(args: &CacheArgs) -> Result<String> {
 fn start(args: &CacheArgs) -> Result<String> {
     let failed = |text: String| Error::new(Exit::Partial, text);
     let services = control::services()?;
-    let name = OsString::from(format!("{}.{}.log", args.name, std::process::id()));
+    let name = OsString::from(format!("{}.{}.log", args.parts.name, std::process::id()));
     let _ = services.remove(&name);
     let mut log = services.create_new(&name, 0o600)?;
     // It is read by its descriptor.
@@ -116,13 +117,13 @@ fn start(args: &CacheArgs) -> Result<String> {
     let said = log.try_clone().map_err(|error| failed(error.to_string()))?;
     let program = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
-    command.args(["boost", "serve"]).args(serve::words(args)).args(serve::first_words(args));
+    command.args(["boost", "serve"]).args(serve::words(&args.parts)).args(serve::first_words(args));
     command.process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(said));
     let mut service = command.spawn().map_err(|error| failed(error.to_string()))?;
     let end = Instant::now() + BEGIN_WAIT;
     loop {
-        let status = control::status_now(&args.name);
+        let status = control::status_now(&args.parts.name);
         // Another service of the same name may have answered.
         let ended = service.try_wait().map_err(|error| failed(error.to_string()))?;
         match (status, ended) {

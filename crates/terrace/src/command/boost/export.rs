@@ -36,7 +36,8 @@ const IDENTIFIERS_SINCE: (u32, u32) = (5, 14);
 /// # Errors
 /// `Impossible`, with what is missing.
 pub(super) fn resolve(args: &CacheArgs) -> Result<ExportMethod> {
-    let resolved = args.export.resolve(fuse_is_there, nbd_is_there, resend_after(args).as_secs());
+    let resolved =
+        args.parts.export.resolve(fuse_is_there, nbd_is_there, resend_after(args).as_secs());
     resolved.map_err(|why| Error::new(Exit::Impossible, why))
 }
 
@@ -50,7 +51,7 @@ pub(super) fn choice_of(method: ExportMethod) -> ExportChoice {
 
 /// The kernel counts whole seconds, and 0 is no limit.
 fn resend_after(args: &CacheArgs) -> Duration {
-    args.resend_after.max(Duration::from_secs(1))
+    args.parts.resend_after.max(Duration::from_secs(1))
 }
 
 fn fuse_is_there() -> std::result::Result<(), String> {
@@ -175,11 +176,11 @@ impl Export {
     /// # Errors
     /// `Impossible` on a kernel that lacks what this way needs; what the kernel says.
     pub(super) fn begin(exported: &Exported<'_>, holder: &HolderClient<'_>) -> Result<Self> {
-        let (served, device) = match exported.args.export {
+        let (served, device) = match exported.args.parts.export {
             ExportChoice::Nbd => by_nbd(exported)?,
             ExportChoice::Auto | ExportChoice::Fuse => by_fuse(exported, holder)?,
         };
-        let (point, name) = (exported.point.clone(), exported.args.name.clone());
+        let (point, name) = (exported.point.clone(), exported.args.parts.name.clone());
         Ok(Self { served, device, point, name })
     }
 
@@ -222,7 +223,7 @@ impl Export {
 
 fn by_fuse(exported: &Exported<'_>, holder: &HolderClient<'_>) -> Result<(ServedBy, ServedDevice)> {
     let point = &exported.point;
-    let session = Session::open(holder, point, &identifier(&exported.args.name), CHANNELS)?;
+    let session = Session::open(holder, point, &identifier(&exported.args.parts.name), CHANNELS)?;
     // A hole has to read as zeros.
     let has_holes = exported.backing.commands.write_zeroes;
     let options = FileOptions { has_holes, needs_resend: true, ..FileOptions::DISK };
@@ -255,7 +256,7 @@ fn by_nbd(exported: &Exported<'_>) -> Result<(ServedBy, ServedDevice)> {
         ..ExportFeatures::default()
     };
     let setup = DeviceSetup {
-        identifier: identifier(&exported.args.name),
+        identifier: identifier(&exported.args.parts.name),
         bytes: exported.volume.bytes(),
         block_bytes: exported.block_bytes,
         features,

@@ -4,9 +4,9 @@
 //! The disk is named by a path that leads to the same disk after each boot. A unit that this
 //! program did not make is neither replaced nor removed. Nothing is started: `install` says how.
 
-use super::control;
 use super::units::{self, CacheUnitPlan, MARK};
-use crate::args::boost::{CacheInstallArgs, CacheUninstallArgs};
+use super::{control, serve};
+use crate::args::boost::{CacheInstallArgs, CacheParts, CacheUninstallArgs};
 use crate::command::systemd::{
     self, FstabLine, UNITS, UnitDirectory, fstab_lines, refuse_unwritable,
 };
@@ -29,10 +29,10 @@ const OF_CONTENT: &[&str] = &["/dev/disk/by-uuid", "/dev/disk/by-label"];
 /// that /etc/fstab mounts.
 pub(super) fn install(args: &CacheInstallArgs) -> Result<Exit> {
     let root = Root::system();
-    let disk = real(&args.backing)?;
-    let backing = lasting(&args.backing, &disk)?;
-    let cache = whole(&args.cache)?;
-    let state = whole(&args.state)?;
+    let disk = real(&args.parts.backing)?;
+    let backing = lasting(&args.parts.backing, &disk)?;
+    let cache = whole(&args.parts.cache)?;
+    let state = whole(&args.parts.state)?;
     let point = args.mount.as_deref().map(real).transpose()?;
     if !cache.is_file() {
         let text = format!("{} is not there: attach the cache once before", cache.display());
@@ -48,18 +48,18 @@ pub(super) fn install(args: &CacheInstallArgs) -> Result<Exit> {
     let all = mounts::read(&root);
     let flash = mounts::behind(&all, &real(&cache)?).map(|mount| mount.mount_point.clone());
     let program = std::env::current_exe().map_err(|error| refused(Path::new("terrace"), &error))?;
-    let path = |path: &Path| path.display().to_string();
-    let pairs = [
-        ("--backing", path(&backing)),
-        ("--cache", path(&cache)),
-        ("--size", args.size.0.to_string()),
-        ("--state", path(&state)),
-    ];
-    let words = pairs.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
-    let options: Vec<String> = words.chain(["--file-optional".to_owned()]).collect();
+    let parts = CacheParts {
+        backing: backing.clone(),
+        cache: cache.clone(),
+        state: state.clone(),
+        ..args.parts.clone()
+    };
+    // Its first word is the name.
+    let words = serve::words(&parts).into_iter().skip(1).chain(["--file-optional".into()]);
+    let options: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let plan = CacheUnitPlan {
         program: &program,
-        name: &args.name,
+        name: &args.parts.name,
         options: &options,
         backing: &backing,
         flash_point: &flash.unwrap_or_else(|| PathBuf::from("/")),

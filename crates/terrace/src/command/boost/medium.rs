@@ -89,7 +89,7 @@ impl MediumWatch {
     /// The same file again, or the one that is in its place now.
     fn find(&mut self, root: &Root) -> Option<Arc<MediumFile>> {
         let of = |file: std::fs::Metadata| (file.dev(), file.ino());
-        let found = std::fs::metadata(&self.args.cache).ok().map(of);
+        let found = std::fs::metadata(&self.args.parts.cache).ok().map(of);
         let own = self.medium.as_ref().and_then(|it| it.file().metadata().ok()).map(of);
         if own.is_none() || own != found {
             let opened = self.parts.open_medium(&self.args, root, false).ok()?;

@@ -46,21 +46,22 @@ impl Parts {
     /// # Errors
     /// Which part is refused, and why.
     pub(super) fn open(args: &CacheArgs, root: &Root, held: HeldParts) -> Result<Self> {
-        let size = args.size.0;
+        let size = args.parts.size.0;
         let fit = |volume: &Volume| {
             Geometry::fit(volume.bytes, size, segment_bytes(size)).map_err(Error::usage)
         };
         let HeldParts { volume: claimed, state } = held;
-        let state = || state.map_or_else(|| HostPart::directory(&args.state, &args.name), Ok);
+        let state =
+            || state.map_or_else(|| HostPart::directory(&args.parts.state, &args.parts.name), Ok);
         let (host, volume) = match claimed {
             // The lock first: while requests of the process before are under way, nothing is read.
             Some(file) => {
                 let host = HostPart::open(state()?)?;
-                (host, Volume::of_claimed(file, &args.backing, root)?)
+                (host, Volume::of_claimed(file, &args.parts.backing, root)?)
             }
             // The volume first: nothing is made for what is refused.
             None => {
-                let volume = Volume::claim(&args.backing, root)?;
+                let volume = Volume::claim(&args.parts.backing, root)?;
                 fit(&volume)?;
                 (HostPart::open(state()?)?, volume)
             }
@@ -116,7 +117,7 @@ impl Parts {
         root: &Root,
         then: impl FnOnce(MediumPlace, &OwnMedium<'_>) -> Result<T>,
     ) -> Result<T> {
-        let place = MediumPlace::find(&args.cache, root)?;
+        let place = MediumPlace::find(&args.parts.cache, root)?;
         check_disks(root, &self.volume, &place, &self.host)?;
         let own = OwnMedium {
             header: self.setup.medium_header(&self.journal),

@@ -37,7 +37,7 @@ const OFF: &str = "the process with the cache failed again and again, and this o
 /// If there is no volume of a process before, or what its cache proves cannot be given up.
 pub(super) fn process(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<Exit> {
     let (claimed, _lock) = give_up_cache(args, holder)?;
-    let backing = BackingVolume::of_claimed_unread(claimed, &args.backing, &Root::system())?;
+    let backing = BackingVolume::of_claimed_unread(claimed, &args.parts.backing, &Root::system())?;
     let device: Arc<FileDevice> = Arc::clone(&backing.device);
     let block_bytes = device.alignment().write.max(512);
     let device: Arc<dyn DriverDevice> = device;
@@ -86,7 +86,7 @@ fn give_up_cache(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<(File, F
         };
         let state = match held.state {
             Some(state) => state,
-            None => HostPart::directory(&args.state, &args.name)?,
+            None => HostPart::directory(&args.parts.state, &args.parts.name)?,
         };
         match HostPart::give_up(state) {
             Ok(lock) => return Ok((volume, lock)),
@@ -118,12 +118,12 @@ fn answer(
 
 fn status(args: &CacheArgs, backing: &BackingVolume, export: &Export) -> CacheStatus {
     CacheStatus {
-        name: args.name.clone(),
+        name: args.parts.name.clone(),
         device: export.device.path().display().to_string(),
         volume: backing.name.clone(),
         volume_bytes: backing.bytes,
-        cache: args.cache.display().to_string(),
-        cache_bytes: args.size.0,
+        cache: args.parts.cache.display().to_string(),
+        cache_bytes: args.parts.size.0,
         process: std::process::id(),
         off: Some(OFF.to_owned()),
         ..CacheStatus::default()

@@ -8,7 +8,7 @@
 use super::control;
 use super::export::{self, ServedDevice};
 use super::protection::protect;
-use crate::args::boost::CacheArgs;
+use crate::args::boost::{CacheArgs, CacheParts};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use place::boost::plan::ExportChoice;
@@ -36,17 +36,19 @@ pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
     // What was refused is said by the attach.
     let _ = protect();
     let method = export::resolve(args)?;
-    let args = CacheArgs { export: export::choice_of(method), ..args.clone() };
-    let _lock = control::take_name(&args.name)?;
-    let directory = control::directory(&args.name)?;
+    let parts = CacheParts { export: export::choice_of(method), ..args.parts.clone() };
+    let args = CacheArgs { parts, ..args.clone() };
+    let _lock = control::take_name(&args.parts.name)?;
+    let directory = control::directory(&args.parts.name)?;
     let point = control::path(&directory, control::EXPORT);
-    clean_up(&point, &args.name).inspect_err(|_| control::give_name_back(&args.name))?;
+    clean_up(&point, &args.parts.name)
+        .inspect_err(|_| control::give_name_back(&args.parts.name))?;
     // Made here: the process that serves must not touch it before it answers.
     drop(directory.open_or_create(control::EXPORT.as_ref(), 0o600)?);
     let mut is_first = true;
     let start = |socket: OwnedFd, kind: ServerKind| -> io::Result<Child> {
         let mut command = Command::new(THIS_PROGRAM);
-        command.arg("boost-process").args(words(&args)).stdin(Stdio::from(socket));
+        command.arg("boost-process").args(words(&args.parts)).stdin(Stdio::from(socket));
         if kind == ServerKind::Simple {
             command.arg("--without-cache");
         }
@@ -57,11 +59,11 @@ pub(super) fn serve(args: &CacheArgs) -> Result<Exit> {
     };
     // One that ends before it serves says why; later the volume must not be without a server. What
     // cannot be looked at counts as there.
-    let goes_on = |_: ExitStatus| !matches!(ServedDevice::find(&point, &args.name), Ok(None));
+    let goes_on = |_: ExitStatus| !matches!(ServedDevice::find(&point, &args.parts.name), Ok(None));
     let ended = supervise(start, goes_on);
-    let cleaned = clean_up(&point, &args.name);
-    control::remove(&args.name);
-    control::give_name_back(&args.name);
+    let cleaned = clean_up(&point, &args.parts.name);
+    control::remove(&args.parts.name);
+    control::give_name_back(&args.parts.name);
     let ended = ended?;
     if ended.is_given_up {
         let text = "the process that serves failed again and again, also without the cache: \
@@ -114,20 +116,20 @@ pub(super) fn first_words(args: &CacheArgs) -> impl Iterator<Item = &'static str
 }
 
 /// The options as words of a command line, without those of [`first_words`].
-pub(super) fn words(args: &CacheArgs) -> Vec<OsString> {
-    let mut words: Vec<OsString> = vec![args.name.clone().into()];
-    let size = args.size.0.to_string();
-    let resend_after = format!("{}ms", args.resend_after.as_millis());
-    let export = match args.export {
+pub(super) fn words(parts: &CacheParts) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec![parts.name.clone().into()];
+    let size = parts.size.0.to_string();
+    let resend_after = format!("{}ms", parts.resend_after.as_millis());
+    let export = match parts.export {
         ExportChoice::Auto => "auto",
         ExportChoice::Fuse => "fuse",
         ExportChoice::Nbd => "nbd",
     };
     let options: [(&str, &Path); 6] = [
-        ("--backing", &args.backing),
-        ("--cache", &args.cache),
+        ("--backing", &parts.backing),
+        ("--cache", &parts.cache),
         ("--size", Path::new(&size)),
-        ("--state", &args.state),
+        ("--state", &parts.state),
         ("--export", Path::new(export)),
         ("--resend-after", Path::new(&resend_after)),
     ];

@@ -85,7 +85,7 @@ pub fn process(process: &CacheProcessArgs) -> Result<Exit> {
         return plain::process(args, &holder);
     }
     let serving = Serving::begin(args, &holder)?;
-    report_ready(&format!("{} is served", args.name));
+    report_ready(&format!("{} is served", args.parts.name));
     serving.run()
 }
 
@@ -96,7 +96,7 @@ pub(super) fn held_parts(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<
         match name.as_str() {
             VOLUME => parts.volume = Some(File::from(held)),
             STATE => {
-                let path = args.state.join(&args.name);
+                let path = args.parts.state.join(&args.parts.name);
                 parts.state = Some(Directory::of_held(File::from(held), &path)?);
             }
             _ => {}
@@ -136,9 +136,9 @@ fn open_parts(args: &CacheArgs, root: &Root, holder: &HolderClient<'_>) -> Resul
 pub(super) fn run_directory(args: &CacheArgs, holder: &HolderClient<'_>) -> Result<Directory> {
     let held = holder.take_all()?.into_iter().find(|(name, _)| name == RUN);
     if let Some((_, held)) = held {
-        return Ok(Directory::of_held(File::from(held), &control::place(&args.name)?)?);
+        return Ok(Directory::of_held(File::from(held), &control::place(&args.parts.name)?)?);
     }
-    let directory = control::directory(&args.name)?;
+    let directory = control::directory(&args.parts.name)?;
     holder.keep(RUN, directory.file().as_fd())?;
     Ok(directory)
 }
@@ -240,7 +240,7 @@ impl<'a> Serving<'a> {
         }
     }
 
-    /// Tells recorders what was counted.
+    /// Publishes the counters for recorders.
     fn publish(&mut self) {
         if !self.published.are_due() {
             return;
@@ -315,7 +315,7 @@ impl<'a> Serving<'a> {
         let (major, minor) = self.parts.volume.numbers;
         let disk = machine::block::name_and_rotation(&Root::system(), major, minor);
         CacheHistory {
-            name: self.args.name.clone(),
+            name: self.args.parts.name.clone(),
             volume: self.parts.volume.name.clone(),
             is_rotational: disk.and_then(|(_, is_rotational)| is_rotational),
             attached_unix_s: self.history.attached_unix_s(),
@@ -333,11 +333,11 @@ impl<'a> Serving<'a> {
         let counters = cache.counters();
         let frame = u64::from(self.parts.setup.geometry.frame_bytes);
         CacheStatus {
-            name: self.args.name.clone(),
+            name: self.args.parts.name.clone(),
             device: self.export.device.path().display().to_string(),
             volume: self.parts.volume.name.clone(),
             volume_bytes: self.parts.volume.bytes,
-            cache: self.args.cache.display().to_string(),
+            cache: self.args.parts.cache.display().to_string(),
             cache_bytes: self.parts.medium_bytes(),
             process: std::process::id(),
             cold: service.cold.clone(),
