@@ -82,6 +82,11 @@ impl Cache {
         self.budget
     }
 
+    /// Leaves no more than this of the budget of the day: a process before used the rest.
+    pub fn limit_budget(&mut self, left_bytes: u64) {
+        self.budget = self.budget.min(left_bytes);
+    }
+
     /// The budget of a day.
     #[must_use]
     pub fn budget_bytes_per_day(&self) -> u64 {

@@ -197,12 +197,13 @@ fn revoke(directory: &Directory) -> Result<()> {
 /// # Errors
 /// What a name has, as a sentence.
 pub fn check_name(name: &str) -> std::result::Result<(), &'static str> {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    // A point would part the name of a series.
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let is_name = !name.is_empty() && name.len() <= 64 && name.chars().all(is_letter);
-    let is_right = is_name && !name.starts_with(['.', '-']);
+    let is_right = is_name && !name.starts_with('-');
     is_right.then_some(()).ok_or(
-        "a name has letters, digits, `-`, `_` and `.`, at most 64 of them, and begins with a \
-         letter, a digit or `_`",
+        "a name has letters, digits, `-` and `_`, at most 64 of them, and begins with a letter, a \
+         digit or `_`",
     )
 }
 

@@ -45,7 +45,7 @@ impl Caches {
         let mut names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort();
-        for name in names {
+        for name in names.into_iter().filter(|name| is_name(name)) {
             let is_known = self.caches.iter().any(|cache| cache.name == name);
             if !is_known && self.caches.len() < MOST_CACHES {
                 let file = format!("{CACHES}/{name}/{COUNTERS}");
@@ -56,12 +56,15 @@ impl Caches {
     }
 }
 
-/// The series of a cache. A point would part its name.
+/// Whether a cache can have this name: one with a point would part the names of its series.
+fn is_name(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// The series of a cache.
 fn ids(name: &str, registry: &mut Registry) -> [Option<u32>; COUNT] {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     SERIES.map(|(series, unit, kind)| {
-        registry.id(&format!("boost.{plain}.{series}"), unit, kind, "terrace boost")
+        registry.id(&format!("boost.{name}.{series}"), unit, kind, "terrace boost")
     })
 }
 
@@ -101,7 +104,8 @@ mod tests {
     fn a_cache_has_series_while_it_is_served() {
         let directory = TempDir::new();
         let root = Root::at(directory.path());
-        let served = directory.join("run/terrace/boost/a.b");
+        let served = directory.join("run/terrace/boost/a_b");
+        std::fs::create_dir_all(directory.join("run/terrace/boost/a.b")).unwrap();
         let (mut caches, mut registry, mut row) = (open(&root), Registry::new(), Row::default());
         read(&mut caches, &mut registry, &mut row);
         assert!(registry.schemas().is_empty());
@@ -115,6 +119,7 @@ mod tests {
         assert_eq!(value(&registry, &row, "boost.a_b.reads"), 12);
         assert_eq!(value(&registry, &row, "boost.a_b.hits"), 5);
         assert_eq!(value(&registry, &row, "boost.a_b.cached_bytes"), ABSENT);
+        assert_eq!(registry.schemas().len(), COUNT);
         std::fs::remove_dir_all(&served).unwrap();
         read(&mut caches, &mut registry, &mut row);
         assert_eq!(value(&registry, &row, "boost.a_b.reads"), ABSENT);

@@ -4,7 +4,7 @@
 use super::*;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use sys::file::CacheAdvice;
 
 /// Content that does not compress.
@@ -211,6 +211,68 @@ fn a_fill_takes_no_more_than_is_kept_and_what_was_first_stays() {
     let written = scene.status()["medium_bytes"].as_u64().unwrap();
     assert!(written <= 25 * MIB, "{written} in a day");
     scene.detach().done();
+}
+
+/// Begins a fill and stops the service amid it: the fill, and the process that is stopped. `None` if
+/// the fill was over before.
+fn fill_and_stop(scene: &Scene) -> Option<(Child, String)> {
+    let list = scene.directory.join("list");
+    let lines: String = (0..60).map(|part| format!("{}m 256k\n", part * 3 / 2)).collect();
+    fs::write(&list, lines).unwrap();
+    let process = scene.status()["process"].as_u64().unwrap().to_string();
+    let mut command = with_default_signals(support::TERRACE);
+    command.args(["boost", "fill", &scene.name, "--json"]).arg(&list);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_until("it has begun", || {
+        let published = Path::new("/run/terrace/boost").join(&scene.name).join("counters");
+        let counters = fs::read_to_string(published).unwrap_or_default();
+        let of = |line: &str| line.strip_prefix("prefetched_frames ")?.parse::<u64>().ok();
+        counters.lines().find_map(of).is_some_and(|frames| frames > 0)
+            || child.try_wait().unwrap().is_some()
+    });
+    signal("-STOP", &process);
+    std::thread::sleep(Duration::from_millis(100));
+    if child.try_wait().unwrap().is_none() {
+        return Some((child, process));
+    }
+    signal("-CONT", &process);
+    None
+}
+
+fn signal(signal: &str, process: &str) {
+    assert!(Command::new("kill").args([signal, process]).status().unwrap().success());
+}
+
+#[test]
+fn ctrl_c_ends_a_fill_and_the_next_one_brings_the_rest() {
+    // One that was over before it could be stopped shows nothing.
+    for _ in 0..10 {
+        let Some(scene) = Scene::new("fill-cancel") else { return };
+        let image = File::options().write(true).open(scene.volume.path()).unwrap();
+        image.write_all_at(&noise(4, 95 * MIB), MIB).unwrap();
+        image.sync_all().unwrap();
+        drop(image);
+        scene.attach(&scene.medium()).done();
+        let Some((child, process)) = fill_and_stop(&scene) else { continue };
+        signal("-INT", &child.id().to_string());
+        std::thread::sleep(Duration::from_millis(500));
+        signal("-CONT", &process);
+        let ran = support::wait_for(child);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let ended = json(ran);
+        assert_eq!(ended["end"], "cancelled", "{ended}");
+        assert!(ended["left_bytes"].as_u64().unwrap() > 0, "{ended}");
+        let list = fs::read(scene.directory.join("list")).unwrap();
+        let rest = json(scene.fill_by(&list, "--json"));
+        assert_eq!((&rest["end"], &rest["failed_bytes"]), (&"all".into(), &0.into()), "{rest}");
+        let brought = |fill: &Value| fill["filled_bytes"].as_u64().unwrap();
+        assert!(brought(&rest) >= ended["left_bytes"].as_u64().unwrap(), "{ended} {rest}");
+        assert!(rest["known_bytes"].as_u64().unwrap() >= brought(&ended), "{ended} {rest}");
+        scene.detach().done();
+        return;
+    }
+    panic!("no fill could be stopped before its end");
 }
 
 #[test]

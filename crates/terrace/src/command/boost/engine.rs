@@ -80,10 +80,12 @@ pub(super) fn locked(service: &SharedState) -> MutexGuard<'_, CacheState> {
     service.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the engine with its devices.
+/// Starts the engine with its devices. Of the budget of the day so many bytes are left, if it is
+/// known.
 pub(super) fn start(
     parts: &Arc<Parts>,
     medium: Option<Arc<MediumFile>>,
+    budget_left: Option<u64>,
     service: &SharedState,
 ) -> Result<(Driver, SharedCache)> {
     let failed = |text: String| Error::new(Exit::Partial, format!("cannot serve: {text}"));
@@ -110,7 +112,10 @@ pub(super) fn start(
     let sizes = Cache::buffers(&setup.geometry, &setup.limits);
     let mut shared = None;
     let open = |buffers: &mut dyn Buffers| {
-        let cache = Cache::attach(setup, &parts.journal, buffers)?;
+        let mut cache = Cache::attach(setup, &parts.journal, buffers)?;
+        if let Some(left_bytes) = budget_left {
+            cache.limit_budget(left_bytes);
+        }
         Ok(shared.insert(SharedCache::new(cache)).clone())
     };
     let reported = Arc::clone(service);

@@ -1,10 +1,10 @@
 //! What a cache has brought, by day: kept beside its key and journal, so that it outlives each
 //! process of the service and each attach.
 //!
-//! The last days and the sum since the last attach, in one small file that is replaced whole. It is
-//! written every five minutes if something changed, and at the end; a service that is killed loses
-//! what came since. A file that cannot be read counts for nothing, and one of a newer version is
-//! left as it is.
+//! The last days, the sum since the last attach, and what is left of the budget of the day, in one
+//! small file that is replaced whole. It is written every five minutes if something changed, and at
+//! the end; a service that is killed loses what came since. A file that cannot be read counts for
+//! nothing, and one of a newer version is left as it is.
 
 use super::parts::Parts;
 use crate::output::boost_report::{CacheTotals, HistoryDay};
@@ -36,6 +36,17 @@ struct HistoryFile {
     attached_unix_s: u64,
     since_attach: CacheTotals,
     days: Vec<HistoryDay>,
+    /// Absent in files of the first versions.
+    #[serde(default)]
+    budget: Option<BudgetLeft>,
+}
+
+/// What was left of the budget of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct BudgetLeft {
+    bytes: u64,
+    /// When that was, seconds since 1970.
+    unix_s: u64,
 }
 
 /// The history of a served cache.
@@ -71,10 +82,16 @@ impl History {
         }
     }
 
+    /// What is left of such a budget for writing to the flash; `None` if it is not known.
+    pub(super) fn budget_left(&self, bytes_per_day: u64) -> Option<u64> {
+        self.file.budget.map(|budget| budget.at(unix_s(), bytes_per_day))
+    }
+
     /// Adds what was counted in this process since the last call, and writes now and then.
-    pub(super) fn update(&mut self, counted: CacheTotals) {
+    pub(super) fn update(&mut self, counted: CacheTotals, budget_bytes: u64) {
         let grown = counted.since(&self.counted);
         self.counted = counted;
+        self.file.budget = Some(BudgetLeft { bytes: budget_bytes, unix_s: unix_s() });
         if grown != CacheTotals::default() {
             self.file.add(&grown, unix_s() / DAY_S);
             self.is_changed = true;
@@ -125,6 +142,15 @@ impl History {
     }
 }
 
+impl BudgetLeft {
+    /// What is left later: a day earns all of it. A clock that was set back earns nothing.
+    fn at(self, unix_s: u64, bytes_per_day: u64) -> u64 {
+        let passed = u128::from(unix_s.saturating_sub(self.unix_s).min(DAY_S));
+        let earned = u128::from(bytes_per_day) * passed / u128::from(DAY_S);
+        self.bytes.saturating_add(earned as u64).min(bytes_per_day)
+    }
+}
+
 impl HistoryFile {
     fn begun(now: u64) -> Self {
         Self {
@@ -132,6 +158,7 @@ impl HistoryFile {
             attached_unix_s: now,
             since_attach: CacheTotals::default(),
             days: Vec::new(),
+            budget: None,
         }
     }
 
@@ -213,6 +240,19 @@ mod tests {
         let text = serde_json::to_vec(&file).unwrap();
         assert!((text.len() as u64) < FILE_BYTES_MAX / 2, "{}", text.len());
         assert_eq!(parse(&text), Ok(Some(file)));
+    }
+
+    #[test]
+    fn a_budget_is_earned_again_within_a_day() {
+        let left = BudgetLeft { bytes: 100, unix_s: 1000 };
+        assert_eq!(left.at(1000, 86_400), 100);
+        assert_eq!(left.at(1010, 86_400), 110);
+        assert_eq!(left.at(0, 86_400), 100);
+        assert_eq!(left.at(u64::MAX, 86_400), 86_400);
+        // Of a cache that is smaller now.
+        assert_eq!(left.at(1000, 60), 60);
+        let most = BudgetLeft { bytes: u64::MAX, unix_s: 0 };
+        assert_eq!(most.at(DAY_S, u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -174,7 +174,8 @@ impl<'a> Serving<'a> {
         } else {
             first_medium(args, &parts, &root, &service)?
         };
-        let (driver, cache) = engine::start(&parts, medium.clone(), &service)?;
+        let budget_left = history.budget_left(parts.setup.limits.budget_bytes_per_day);
+        let (driver, cache) = engine::start(&parts, medium.clone(), budget_left, &service)?;
         let cold = cache.lock().start().cold();
         locked(&service).cold = cold.map(|why| why.to_string());
         let driver = Arc::new(driver);
@@ -231,7 +232,7 @@ impl<'a> Serving<'a> {
             }
             if self.ending.is_begun() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
-                self.history.update(totals(&self.cache));
+                self.update_history();
                 if !self.export.is_there() {
                     return Ok(self.end());
                 }
@@ -277,7 +278,7 @@ impl<'a> Serving<'a> {
                 control::answer(&client, &is_cached);
             }
             Some(Question::History) => {
-                self.history.update(totals(&self.cache));
+                self.update_history();
                 control::answer(&client, &self.history());
             }
             Some(Question::Coverage(parts)) => {
@@ -305,10 +306,15 @@ impl<'a> Serving<'a> {
             }
             self.driver.detach(PROOF_WAIT) == Some(true)
         };
-        self.history.update(totals(&self.cache));
+        self.update_history();
         self.history.save();
         self.ending.answer(is_proved);
         Exit::Done
+    }
+
+    fn update_history(&mut self) {
+        let budget_bytes = self.cache.lock().budget_bytes();
+        self.history.update(totals(&self.cache), budget_bytes);
     }
 
     fn history(&self) -> CacheHistory {

@@ -2,6 +2,8 @@
 # use.py zipf FILE REQUESTS SKEW SEED WRITES DISK STICK LOG: skewed requests of 4 KiB, past the page
 #     cache, of which WRITES % write. A line for each: block, microseconds, r or w; and before every
 #     250 a line of what both disks did: `disk` or `stick`, requests and sectors read and written.
+# use.py ranks FILE COUNT: the most likely blocks of those requests, as places on the disk below
+#     the file system: a line with offset and length for each, the most likely first.
 # use.py random FILE REQUESTS SEED r|w FROM LOG: blocks of the part that begins at FROM (of 1), each
 #     once: microseconds of each.
 # use.py rate FILE MIB: reads from the start in order, 1 MiB at a time: seconds.
@@ -39,14 +41,41 @@ def make(path, mib):
         os.fsync(file.fileno())
 
 
-# Ranks by the inverse of the distribution; which block has which rank is drawn once for all runs.
-def zipf_blocks(blocks, skew, seed):
-    sums = list(itertools.accumulate((rank + 1) ** -skew for rank in range(blocks)))
+# The blocks by their rank, drawn once for all runs.
+def ranked(blocks):
     places = list(range(blocks))
     random.Random(7).shuffle(places)
+    return places
+
+
+# Ranks by the inverse of the distribution.
+def zipf_blocks(blocks, skew, seed):
+    sums = list(itertools.accumulate((rank + 1) ** -skew for rank in range(blocks)))
+    places = ranked(blocks)
     numbers = random.Random(seed)
     while True:
         yield places[min(bisect.bisect(sums, numbers.random() * sums[-1]), blocks - 1)]
+
+
+# Where each extent of a file is: its first byte in the file, that on the device, and its length.
+def extents(path):
+    printed = subprocess.run(["filefrag", "-b1", "-v", path], check=True, capture_output=True)
+    found = []
+    for line in printed.stdout.decode().splitlines():
+        words = line.replace("..", ":").split(":")
+        if words[0].strip().isdigit():
+            found.append((int(words[1]), int(words[3]), int(words[5])))
+    return sorted(found)
+
+
+def ranks(path, count):
+    known = extents(path)
+    starts = [extent[0] for extent in known]
+    for block in ranked(os.path.getsize(path) // BLOCK)[:count]:
+        first, place, length = known[bisect.bisect(starts, block * BLOCK) - 1]
+        if not first <= block * BLOCK < first + length:
+            sys.exit(f"block {block} has no place")
+        print(place + block * BLOCK - first, BLOCK)
 
 
 def counters(device):
@@ -169,6 +198,8 @@ elif what == "zipf":
     zipf(path, *numbers, *words[4:])
 elif what == "random":
     at_random(path, int(words[0]), int(words[1]), words[2], float(words[3]), words[4])
+elif what == "ranks":
+    ranks(path, int(words[0]))
 elif what == "rate":
     rate(path, int(words[0]))
 elif what == "differ":
