@@ -9,6 +9,7 @@ use crate::rust::words;
 use crate::workspace;
 
 mod absolute_path;
+mod anchors;
 mod architecture;
 mod banned_words;
 mod calls;
@@ -61,6 +62,7 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 /// Every rule with its name, in the order of their names.
 const RULES: &[(&str, Rule)] = &[
     ("absolute_path", absolute_path::check),
+    ("anchors", anchors::check),
     ("architecture", architecture::check),
     ("banned_words", banned_words::check),
     ("data_file", data_file::check),
