@@ -26,9 +26,15 @@ parent() {
     fi
 }
 
+# The kernel refuses a limit while it cannot drop enough: what is not on the disk yet is written first.
 limit() {
+    sync
     for file in memory.limit_in_bytes memory.max; do
-        [ ! -e "$group/$file" ] || echo "$1" >"$group/$file"
+        [ -e "$group/$file" ] || continue
+        for _ in 1 2 3 4 5 6 7 8 9 10; do
+            if echo "$1" 2>/dev/null >"$group/$file"; then break; fi
+            sleep 1
+        done
     done
 }
 

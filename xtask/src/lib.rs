@@ -43,6 +43,12 @@ enum Task {
         /// Leave out what is slow
         #[arg(long)]
         fast: bool,
+        /// Only the tests of the crates, on this processor, in emulated machines
+        #[arg(long, value_enum, conflicts_with = "fast")]
+        arch: Option<vm::Arch>,
+        /// Of these crates alone
+        #[arg(requires = "arch")]
+        packages: Vec<String>,
     },
     /// Hostile files, users, disks and signals against the binary
     Attack(attack::AttackOptions),
@@ -114,7 +120,8 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
     };
     match line.task {
         Task::Tidy => tidy::run()?,
-        Task::Test { fast } => test::run(fast)?,
+        Task::Test { arch: Some(arch), packages, .. } => test::other_arch::run(arch, &packages)?,
+        Task::Test { fast, .. } => test::run(fast)?,
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,
         Task::Bpf { check } => bpf::run(check)?,

@@ -99,14 +99,19 @@ pub(crate) struct Executable {
     pub(crate) is_test: bool,
 }
 
-/// Runs cargo with `args`, which build something; what of it can be executed. Cargo's own lines and
-/// the compiler's go to standard error.
+/// Runs cargo with `args` and these variables, which build something; what of it can be executed.
+/// Cargo's own lines and the compiler's go to standard error.
 ///
 /// # Errors
 /// [`Error::Program`] if it does not build.
-pub(crate) fn executables(root: &Path, args: &[&str]) -> Result<Vec<Executable>, Error> {
+pub(crate) fn executables(
+    root: &Path,
+    args: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<Vec<Executable>, Error> {
     let mut command = cargo(root);
     command.args(args).args(["--locked", "--message-format=json-render-diagnostics"]);
+    command.envs(variables.iter().copied());
     let what = format!("cargo {}", args[0]);
     let fail = |why: String| Error::Program { program: what.clone(), what: why };
     let output = command

@@ -1,6 +1,6 @@
 //! The flash cache of `terrace boost attach` in guests: its stick is pulled out under a verified
-//! load and put in again, the power fails amid writes; and `boost install` under
-//! systemd, with a next boot that has no stick at first.
+//! load and put in again, nearly all memory is taken, the power fails amid writes; and `boost
+//! install` under systemd, with a next boot that has no stick at first.
 //!
 //! After each, the whole disk is read through the cache and past it: no piece may differ. Counts
 //! and shares are judged, no times. Skipped as `vm.rs` is, and the last without
@@ -97,6 +97,9 @@ fn a_pull_and_a_power_cut_cost_no_byte_and_the_cache_stays_warm() {
     found.is("one.off.hits", "0");
     found.is_above("one.on.hits", 149.0);
     found.is_without_errors("one");
+    // With nearly all memory taken the service went on.
+    assert!(found.number("one.short.mib") < 32.0, "{:#?}", found.0);
+    found.is("one.short.service", "same");
     // Once before the cut, after a clean end; once at the next boot, where it is warm.
     found.is_fresh("one", 2);
     found.is("one.start", "cold: the cache is new warm: what is proved fresh is served");

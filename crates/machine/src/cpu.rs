@@ -4,6 +4,7 @@
 //! copy routine that believes the wrong one is slow: so all three are kept side by side.
 //! CPUID and the C library are asked only when the root is the machine itself.
 
+use crate::arm_parts;
 use crate::parse::{cpu_list, size_bytes};
 use crate::root::Root;
 use model::Bytes;
@@ -14,7 +15,7 @@ use serde::Serialize;
 pub struct Cpu {
     /// The model's name.
     pub model: Option<String>,
-    /// The maker, as `GenuineIntel` or `AuthenticAMD`.
+    /// The maker, as `GenuineIntel`, `AuthenticAMD` or `Arm`.
     pub vendor: Option<String>,
     /// The numbers of the CPUs online.
     pub online: Vec<usize>,
@@ -58,12 +59,25 @@ pub fn read(root: &Root) -> Cpu {
     }
     caches.sort_by_key(|cache| cache.level);
     Cpu {
-        model: info_field(&info, &["model name", "Model", "cpu model"]),
-        vendor: info_field(&info, &["vendor_id", "CPU implementer"]),
+        model: model(&info),
+        vendor: info_field(&info, &["vendor_id"]).or_else(|| arm_maker(&info)),
         online,
         caches,
         hypervisor: hypervisor_by(root, &info),
     }
+}
+
+/// The name that /proc/cpuinfo has, else what its numbers of an Arm processor mean.
+fn model(info: &str) -> Option<String> {
+    info_field(info, &["model name", "cpu model"]).or_else(|| {
+        let implementer = info_field(info, &["CPU implementer"])?;
+        Some(arm_parts::model(&implementer, &info_field(info, &["CPU part"])?))
+    })
+}
+
+fn arm_maker(info: &str) -> Option<String> {
+    let implementer = info_field(info, &["CPU implementer"])?;
+    Some(arm_parts::maker(&implementer).map_or(implementer, str::to_owned))
 }
 
 /// How many CPUs are online; 0 if unknown.
@@ -149,7 +163,25 @@ fn hypervisor_by(root: &Root, info: &str) -> Option<String> {
         let flags = info_field(info, &["flags", "Features"])?;
         flags.split_whitespace().any(|flag| flag == "hypervisor").then(|| "unnamed".to_owned())
     };
-    by_cpuid().or_else(by_type).or_else(|| by_board(root)).or_else(by_flag)
+    let by_tree = || by_device_tree(root);
+    by_cpuid().or_else(by_type).or_else(|| by_board(root)).or_else(by_flag).or_else(by_tree)
+}
+
+/// What the device tree of a guest names: a hypervisor, or a board that only exists as a guest.
+fn by_device_tree(root: &Root) -> Option<String> {
+    const TREE: &str = "/sys/firmware/devicetree/base";
+    // Strings that each end with a byte 0.
+    let is = |file: &str, name: &str| {
+        let text = root.read(format!("{TREE}/{file}")).unwrap_or_default();
+        text.split('\0').any(|word| word == name)
+    };
+    if is("hypervisor/compatible", "linux,kvm") {
+        return Some("KVM".to_owned());
+    }
+    if is("hypervisor/compatible", "xen,xen") {
+        return Some("Xen".to_owned());
+    }
+    is("compatible", "linux,dummy-virt").then(|| "QEMU".to_owned())
 }
 
 /// The maker that the firmware names, where it only makes virtual machines.
@@ -163,6 +195,11 @@ fn by_board(root: &Root) -> Option<String> {
         ("Xen", "Xen"),
     ];
     let maker = root.word("/sys/class/dmi/id/sys_vendor")?;
+    // Its machines without a hypervisor are called so.
+    let product = root.word("/sys/class/dmi/id/product_name").unwrap_or_default();
+    if maker == "Amazon EC2" {
+        return (!product.ends_with(".metal")).then(|| "Nitro".to_owned());
+    }
     MAKERS.iter().find(|(start, _)| maker.starts_with(start)).map(|(_, name)| (*name).to_owned())
 }
 

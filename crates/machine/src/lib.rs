@@ -5,6 +5,7 @@
 //! a fake tree, so each kind of machine can be tested on any other. What a file does not
 //! tell is `None`, never 0. Nothing here writes, measures or judges.
 
+mod arm_parts;
 pub mod block;
 pub mod block_use;
 pub mod caches;

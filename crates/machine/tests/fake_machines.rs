@@ -38,6 +38,31 @@ fn a_small_virtual_machine() {
     assert_eq!(kernel::virtualization(&root).as_deref(), Some("guest of an unnamed hypervisor"));
 }
 
+/// A cloud guest on Arm, without a name in /proc/cpuinfo, and boards of the device tree.
+#[test]
+fn an_arm_processor_is_named_by_its_numbers() {
+    let info = "processor\t: 0\nBogoMIPS\t: 243.75\nFeatures\t: fp asimd atomics\n\
+                CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\n\
+                CPU part\t: 0xd0c\nCPU revision\t: 1\n";
+    let named = |files: &[(&str, &str)]| {
+        let bare = FakeRoot::bare().file("/proc/cpuinfo", info);
+        let tree = files.iter().fold(bare, |tree, (path, text)| tree.file(path, text));
+        let cpu = cpu::read(&Root::at(tree.path()));
+        assert_eq!(cpu.model.as_deref(), Some("Arm Neoverse N1"));
+        assert_eq!(cpu.vendor.as_deref(), Some("Arm"));
+        cpu.hypervisor
+    };
+    let vendor = ("/sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+    let of = |product| named(&[vendor, ("/sys/class/dmi/id/product_name", product)]);
+    assert_eq!((of("c6g.large\n").as_deref(), of("c6g.metal\n")), (Some("Nitro"), None));
+    let tree = "/sys/firmware/devicetree/base";
+    let board = format!("{tree}/compatible");
+    assert_eq!(named(&[(&board, "linux,dummy-virt\0")]).as_deref(), Some("QEMU"));
+    assert_eq!(named(&[(&board, "raspberrypi,4\0brcm,bcm2711\0")]), None);
+    let hypervisor = format!("{tree}/hypervisor/compatible");
+    assert_eq!(named(&[(&hypervisor, "linux,kvm\0")]).as_deref(), Some("KVM"));
+}
+
 #[test]
 fn a_limit_below_the_machines_memory_bounds_it() {
     let tree =

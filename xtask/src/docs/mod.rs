@@ -28,6 +28,11 @@ const OTHER_PAGES: [&str; 6] = [
 ];
 /// Besides pages, what they show or link to.
 const FILE_KINDS: [&str; 7] = ["md", "svg", "png", "json", "sh", "py", "service"];
+/// A page of the list, and the generated one below it.
+const GENERATED: [(&str, &str); 2] = [
+    ("(docs/cli.md)", "[The help of each command](docs/reference/commands.md)"),
+    ("(docs/json.md)", "[Schemas](docs/reference/schemas.md)"),
+];
 /// The version of mdBook that the pages were looked at with.
 const VERSION: &str = "0.5.4";
 const INSTALL_LIMIT: Duration = Duration::from_secs(1200);
@@ -74,7 +79,7 @@ fn mdbook(root: &Path, target: &Path) -> Result<PathBuf, Error> {
 
 /// The product, whose help is a part of the reference.
 fn built(root: &Path) -> Result<PathBuf, Error> {
-    let built = workspace::executables(root, &["build", "-q", "-p", "terrace"])?;
+    let built = workspace::executables(root, &["build", "-q", "-p", "terrace"], &[])?;
     let found = built.into_iter().find(|built| built.name == "terrace");
     found.map(|built| built.path).ok_or_else(|| Error::Failed("no terrace was built".to_owned()))
 }
@@ -99,10 +104,16 @@ fn assemble(root: &Path, book: &Path, generated: &[(String, String)]) -> Result<
     write(&sources.join("SUMMARY.md"), &summary(&read(&root.join(SUMMARY))?))
 }
 
-/// The list of pages with links as from the root of the tree.
+/// The list of pages with links as from the root of the tree, and with those that are generated.
 fn summary(text: &str) -> String {
-    let rest = text.replace("](", "](docs/");
-    rest.replace("](docs/../", "](")
+    let links = text.replace("](", "](docs/").replace("](docs/../", "](");
+    let mut list = String::new();
+    for line in links.lines() {
+        list.extend([line, "\n"]);
+        let below = GENERATED.iter().find(|(page, _)| line.ends_with(page));
+        list.extend(below.map(|(_, entry)| format!("    - {entry}\n")));
+    }
+    list
 }
 
 /// The files of the site, relative to the root.
@@ -149,6 +160,8 @@ mod tests {
         let list = "[A](../README.md)\n- [B](b.md)\n    - [C](how-to/c.md)\n";
         let expected = "[A](README.md)\n- [B](docs/b.md)\n    - [C](docs/how-to/c.md)\n";
         assert_eq!(summary(list), expected);
+        let list = summary("- [JSON](json.md)\n");
+        assert_eq!(list, "- [JSON](docs/json.md)\n    - [Schemas](docs/reference/schemas.md)\n");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::{attack, tidy, workspace};
 mod disk;
 mod leftovers;
 pub(crate) mod needs;
+pub(crate) mod other_arch;
 mod readme;
 mod suite;
 
@@ -151,26 +152,17 @@ fn through(name: &str, mut command: Command) -> Result<Outcome, Error> {
 
 /// Type-checks the portable and the NEON loops where the target's library is installed.
 fn aarch64(root: &Path) -> Result<Outcome, Error> {
-    if !has_target(AARCH64) {
+    if !crate::vm::has_target(AARCH64) {
         return Ok(Outcome::Skipped(format!("needs target {AARCH64}")));
     }
     let args = ["check", "--locked", "--target", AARCH64, "-p", "memops", "-p", "model"];
     cargo(root, &args, &[])
 }
 
-fn has_target(target: &str) -> bool {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output =
-        Command::new(rustc).args(["--print", "target-libdir", "--target", target]).output();
-    output.is_ok_and(|output| {
-        let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        output.status.success() && Path::new(&path).is_dir()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vm::has_target;
 
     fn broken(_: &Path) -> Result<Outcome, Error> {
         Err(Error::Failed("broken".to_owned()))

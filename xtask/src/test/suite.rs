@@ -111,7 +111,7 @@ struct Ended {
 /// What does not build, or the programs that failed twice.
 pub(super) fn run(root: &Path) -> Result<Outcome, Error> {
     let build = ["test", "--workspace", "--no-run"];
-    let mut programs = workspace::executables(root, &build)?;
+    let mut programs = workspace::executables(root, &build, &[])?;
     programs.retain(|program| program.is_test);
     // Cargo names them as they are built, which is another order each time.
     programs.sort_by(|a, b| a.source.cmp(&b.source));

@@ -1,9 +1,10 @@
 //! The guest's system: Debian packages of this machine's own sources, unpacked into a file system
 //! image.
 //!
-//! Made once per list of packages and kept in the cache: built in a folder with another name and
-//! renamed when whole, so that two builds at once both end well. Packages are unpacked, not
-//! installed: their scripts do not run, and no right is needed but to read the package lists.
+//! Made once per processor and list of packages and kept in the cache: built in a folder with
+//! another name and renamed when whole, so that two builds at once both end well. Packages are
+//! unpacked, not installed: their scripts do not run, and no right is needed but to read the package
+//! lists.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use super::arch::Arch;
 use super::files::{self, WorkFolder, make_folder, write};
 use super::kernel;
 use crate::error::Error;
@@ -21,9 +23,6 @@ use crate::test::needs::{self, Need, need};
 
 /// To be raised when an image of before would no longer do.
 const FORMAT: u32 = 2;
-
-/// The kernel: the newest of Debian 12, with ublk, MGLRU and DAMON.
-const KERNEL: &str = "linux-image-6.12-amd64";
 
 /// What tests of disks and memory call, and what the guest's own scripts need.
 const PACKAGES: &[&str] = &[
@@ -54,10 +53,13 @@ const NEEDS: &[Need] = &[
     need("dpkg-deb", "dpkg", "the guest's packages"),
     need("ldconfig", "libc-bin", "the guest's libraries"),
     need("mke2fs", "e2fsprogs", "the guest's file systems"),
-    need("qemu-system-x86_64", "qemu-system-x86", "the machine itself"),
     need("setpriv", "util-linux", "an end of QEMU with this program"),
     need("xz", "xz-utils", "the modules that the guest boots with"),
 ];
+
+const NEEDS_X86: &[Need] = &[need("qemu-system-x86_64", "qemu-system-x86", "the machine itself")];
+const NEEDS_AARCH64: &[Need] =
+    &[need("qemu-system-aarch64", "qemu-system-arm", "the machine itself")];
 
 pub(super) const INIT: &str = include_str!("guest/init.sh");
 const VM_CTL: &str = include_str!("guest/vm-ctl.sh");
@@ -138,15 +140,21 @@ impl Image {
 ///
 /// # Errors
 /// What is missing on this machine, or what failed.
-pub(super) fn obtain(more: &[String]) -> Result<Image, Error> {
-    needs::obtain(NEEDS).map_err(Error::Failed)?;
+pub(super) fn obtain(arch: Arch, more: &[String]) -> Result<Image, Error> {
+    let emulator = match arch {
+        Arch::X86 => NEEDS_X86,
+        Arch::Aarch64 => NEEDS_AARCH64,
+    };
+    for needs in [NEEDS, emulator] {
+        needs::obtain(needs).map_err(Error::Failed)?;
+    }
     let cache = files::cache()?;
-    let target = cache.join(name(more));
+    let target = cache.join(name(arch, more));
     if !target.exists() {
         let folder = cache.display();
         eprintln!("xtask: vm: making the guest image, once, in {folder}");
         let work = WorkFolder::new(&cache)?;
-        build(work.path(), more)?;
+        build(work.path(), arch, more)?;
         let made = fs::rename(work.path().join("image"), &target);
         // Another process may have been faster; its image is as good.
         if let Err(error) = made
@@ -159,8 +167,8 @@ pub(super) fn obtain(more: &[String]) -> Result<Image, Error> {
 }
 
 /// Whether the image with the usual packages and `more` is there.
-pub(super) fn is_there(more: &[String]) -> bool {
-    files::cache().is_ok_and(|cache| cache.join(name(more)).exists())
+pub(super) fn is_there(arch: Arch, more: &[String]) -> bool {
+    files::cache().is_ok_and(|cache| cache.join(name(arch, more)).exists())
 }
 
 /// Removes all images.
@@ -193,22 +201,23 @@ pub(super) fn step(command: Command) -> Result<String, Error> {
 }
 
 /// The folder's name: the same for the same packages and scripts.
-fn name(more: &[String]) -> String {
+fn name(arch: Arch, more: &[String]) -> String {
     let mut packages = more.to_vec();
     packages.sort();
     let mut hasher = DefaultHasher::new();
-    (FORMAT, KERNEL, PACKAGES, INIT, VM_CTL, DISKS, kernel::INITRAMFS).hash(&mut hasher);
+    (FORMAT, arch.kernel_package(), PACKAGES, INIT, VM_CTL, DISKS, kernel::INITRAMFS)
+        .hash(&mut hasher);
     (packages, UNUSED, UNUSED_MODULES, SETTINGS, FOLDERS).hash(&mut hasher);
     format!("image-{:016x}", hasher.finish())
 }
 
 /// Makes the image in the folder `image` below `work`.
-fn build(work: &Path, more: &[String]) -> Result<(), Error> {
+fn build(work: &Path, arch: Arch, more: &[String]) -> Result<(), Error> {
     let (debs, root, image) = (work.join("debs"), work.join("root"), work.join("image"));
     for folder in [&debs.join("partial"), &root, &image] {
         make_folder(folder)?;
     }
-    download(work, &debs, more)?;
+    download(work, arch, &debs, more)?;
     unpack(&debs, &root)?;
     for unused in UNUSED {
         remove(&root.join(unused))?;
@@ -224,29 +233,47 @@ fn build(work: &Path, more: &[String]) -> Result<(), Error> {
     let initramfs = kernel::initramfs(&root, &modules)?;
     write(&image.join("initramfs"), &initramfs)?;
     let compressed = root.join(format!("boot/vmlinuz-{version}"));
-    kernel::unpack(&compressed, &image.join("vmlinux"))?;
+    kernel::unpack(arch, &compressed, &image.join("vmlinux"))?;
     remove(&root.join("boot"))?;
     complete(&root)?;
-    // Without it each start of a program looks for its libraries in a dozen folders first.
-    let mut ldconfig = system_command("ldconfig");
-    ldconfig.arg("-r").arg(&root);
-    step(ldconfig)?;
+    // Without it each start of a program looks for its libraries in a dozen folders first. It reads
+    // libraries of its own processor only.
+    if arch == Arch::NATIVE {
+        let mut ldconfig = system_command("ldconfig");
+        ldconfig.arg("-r").arg(&root);
+        step(ldconfig)?;
+    }
     let size = format!("{}k", with_room(kib(&root)?));
     make_file_system(&root, &image.join("root.img"), &size)
 }
 
 /// Downloads the packages with all that they need, as for an empty machine, and the kernel without.
-fn download(work: &Path, debs: &Path, more: &[String]) -> Result<(), Error> {
+fn download(work: &Path, arch: Arch, debs: &Path, more: &[String]) -> Result<(), Error> {
     let status = work.join("status");
     write(&status, b"")?;
+    let mut settings = vec![
+        format!("-oAPT::Architecture={}", arch.debian()),
+        format!("-oDir::State::status={}", status.display()),
+        format!("-oDir::Cache::archives={}/", debs.display()),
+        "-oDebug::NoLocking=1".to_owned(),
+        "-oAPT::Sandbox::User=root".to_owned(),
+    ];
+    if arch != Arch::NATIVE {
+        // The lists of this machine are of its own processor; neither they nor what apt has made of
+        // them is changed.
+        make_folder(&work.join("lists/partial"))?;
+        let (lists, cache) = (work.join("lists"), work.join("cache"));
+        make_folder(&cache)?;
+        settings.push(format!("-oDir::State::lists={}", lists.display()));
+        settings.push(format!("-oDir::Cache={}", cache.display()));
+        settings.push(format!("-oAPT::Architectures={}", arch.debian()));
+        let mut update = Command::new("apt-get");
+        update.args(["-qq", "update"]).args(&settings);
+        process::run(update, DOWNLOAD_LIMIT)?.success()?;
+    }
     let apt = || {
         let mut command = Command::new("apt-get");
-        command
-            .args(["-qq", "-y", "--no-install-recommends"])
-            .arg(format!("-oDir::State::status={}", status.display()))
-            .arg(format!("-oDir::Cache::archives={}/", debs.display()))
-            .args(["-oDebug::NoLocking=1", "-oAPT::Sandbox::User=root"])
-            .current_dir(debs);
+        command.args(["-qq", "-y", "--no-install-recommends"]).args(&settings).current_dir(debs);
         command
     };
     let mut packages = apt();
@@ -254,22 +281,23 @@ fn download(work: &Path, debs: &Path, more: &[String]) -> Result<(), Error> {
     packages.args(PACKAGES).args(more);
     process::run(packages, DOWNLOAD_LIMIT)?.success()?;
     let mut kernel = apt();
-    kernel.args(["download", &kernel_package()?]);
+    kernel.args(["download", &kernel_package(arch, &settings)?]);
     process::run(kernel, DOWNLOAD_LIMIT)?.success()?;
     Ok(())
 }
 
-/// The package that holds the kernel, which [`KERNEL`] only points to.
-fn kernel_package() -> Result<String, Error> {
+/// The package that holds the kernel, which [`Arch::kernel_package`] only points to.
+fn kernel_package(arch: Arch, settings: &[String]) -> Result<String, Error> {
+    let named = arch.kernel_package();
     let mut command = Command::new("apt-cache");
-    command.args(["depends", "--important", KERNEL]);
+    command.args(settings).args(["depends", "--important", named]);
     let known = process::run(command, STEP_LIMIT)?;
     let depends = known.stdout.lines().find_map(|line| {
         let package = line.trim().strip_prefix("Depends: ")?;
         package.starts_with("linux-image-").then(|| package.to_owned())
     });
     depends.ok_or_else(|| {
-        let what = format!("no package {KERNEL}: Debian 12 has it, after apt-get update");
+        let what = format!("no package {named}: Debian 12 has it, after apt-get update");
         Error::Failed(what)
     })
 }
@@ -376,10 +404,11 @@ mod tests {
     fn an_image_is_known_by_its_packages_in_any_order() {
         let named = |packages: &[&str]| {
             let packages: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
-            name(&packages)
+            name(Arch::X86, &packages)
         };
         assert_eq!(named(&["a", "b"]), named(&["b", "a"]));
         assert_ne!(named(&["a"]), named(&[]));
+        assert_ne!(named(&[]), name(Arch::Aarch64, &[]));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::workspace;
 
+mod arch;
+mod cross;
 mod disk;
 mod files;
 mod guest;
@@ -24,6 +26,9 @@ mod programs;
 mod qemu;
 mod server;
 mod streams;
+
+pub(crate) use arch::Arch;
+pub(crate) use cross::has_target;
 
 use guest::End;
 use image::Image;
@@ -72,14 +77,16 @@ pub fn is_ready() -> bool {
 /// As [`is_ready`], for a guest with these packages besides.
 pub fn is_ready_with(packages: &[&str]) -> bool {
     let packages: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
-    crate::process::find("qemu-system-x86_64").is_some() && image::is_there(&packages)
+    let (qemu, _) = Arch::NATIVE.qemu();
+    crate::process::find(qemu).is_some() && image::is_there(Arch::NATIVE, &packages)
 }
 
 fn perform(options: &VmOptions) -> Result<u8, Error> {
     if options.clean {
         image::clean()?;
     } else if options.build {
-        println!("{}", image::obtain(&options.all_packages())?.path().display());
+        let image = image::obtain(options.arch, &options.all_packages())?;
+        println!("{}", image.path().display());
     } else {
         return run_command(options);
     }
@@ -87,11 +94,8 @@ fn perform(options: &VmOptions) -> Result<u8, Error> {
 }
 
 fn run_command(options: &VmOptions) -> Result<u8, Error> {
-    if cfg!(not(target_arch = "x86_64")) {
-        return Err(Error::Failed("the guest is x86-64, as this machine must be".into()));
-    }
     let copies = copies(options)?;
-    let image = image::obtain(&options.all_packages())?;
+    let image = image::obtain(options.arch, &options.all_packages())?;
     let disks = guest::disks(options)?;
     let boot = |command: &[String]| boot(options, command, &image, &copies, &disks);
     let first = boot(&options.command)?;
@@ -114,7 +118,7 @@ fn boot(
 ) -> Result<u8, Error> {
     let mut why = String::new();
     for boot in 0..BOOTS {
-        let with_kvm = boot == 0 && qemu::has_kvm();
+        let with_kvm = boot == 0 && options.arch == Arch::NATIVE && qemu::has_kvm();
         match guest::run(options, command, image, copies, disks, with_kvm)? {
             End::Status(status) => return Ok(status),
             End::Cut => return Ok(0),
@@ -139,10 +143,10 @@ fn copies(options: &VmOptions) -> Result<Vec<Copy>, Error> {
         .chain(&options.before)
         .any(|word| word.contains("terrace"))
     {
-        copies.push(programs::tool(&root)?);
+        copies.push(programs::tool(&root, options.arch)?);
     }
     for package in &options.tests {
-        copies.extend(programs::tests(&root, package)?);
+        copies.extend(programs::tests(&root, options.arch, package)?);
     }
     for program in &options.programs {
         let name = program

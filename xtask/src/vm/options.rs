@@ -7,6 +7,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::arch::Arch;
 use super::disk::{self, DiskSpec};
 
 /// Less does not boot Debian's kernel with room for a command.
@@ -31,6 +32,13 @@ pub(super) struct VmOptions {
     /// Remove the guest images
     #[arg(long)]
     pub(super) clean: bool,
+
+    /// The processor; that of this machine is the quickest
+    ///
+    /// Programs for another one need the standard library of its target for rustc, and Debian's C
+    /// compiler for it.
+    #[arg(long, value_enum, default_value_t = Arch::NATIVE)]
+    pub(super) arch: Arch,
 
     /// A disk, in the guest /dev/vm/NAME; NAME:file=PATH keeps what is written
     ///

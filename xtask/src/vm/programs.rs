@@ -1,14 +1,15 @@
 //! What cargo builds for a guest: the tool, and the tests of a crate with what they expect around
 //! them.
 //!
-//! Built as always, for this machine: the guest has the same Debian's C library. Cargo itself knows
-//! what is old, so it is asked each time.
+//! The guest has the C library of the same Debian. Cargo itself knows what is old, so it is asked
+//! each time.
 
 use std::path::Path;
 
+use super::arch::Arch;
+use super::cross;
 use super::payload::Copy;
 use crate::error::Error;
-use crate::workspace;
 
 /// Where the guest has programs of ours: on its `PATH`.
 pub(super) const FOLDER: &str = "/usr/local/bin";
@@ -17,8 +18,8 @@ pub(super) const FOLDER: &str = "/usr/local/bin";
 ///
 /// # Errors
 /// When it does not build.
-pub(super) fn tool(root: &Path) -> Result<Copy, Error> {
-    let built = workspace::executables(root, &["build", "--release", "-p", "terrace"])?;
+pub(super) fn tool(root: &Path, arch: Arch) -> Result<Copy, Error> {
+    let built = cross::executables(root, arch, &["build", "--release", "-p", "terrace"])?;
     let missing = || Error::Failed("cargo built no terrace".to_owned());
     let program = built.into_iter().next().ok_or_else(missing)?;
     Ok(Copy { source: program.path, target: Path::new(FOLDER).join(program.name) })
@@ -29,8 +30,8 @@ pub(super) fn tool(root: &Path) -> Result<Copy, Error> {
 ///
 /// # Errors
 /// When they do not build.
-pub(super) fn tests(root: &Path, package: &str) -> Result<Vec<Copy>, Error> {
-    let built = workspace::executables(root, &["test", "--no-run", "-p", package])?;
+pub(super) fn tests(root: &Path, arch: Arch, package: &str) -> Result<Vec<Copy>, Error> {
+    let built = cross::executables(root, arch, &["test", "--no-run", "-p", package])?;
     let mut copies: Vec<Copy> = built
         .into_iter()
         .map(|program| Copy {

@@ -27,7 +27,7 @@ pub(super) const DISKS: &str = "disks";
 /// it would look for and not find (a second mouse, an array of disks) costs seconds under
 /// emulation. Programs at fixed addresses: the emulator translates code for an address, and for
 /// another one again, which made each start of a program four to five times as slow.
-const KERNEL_LINE: &str = "console=ttyS0 panic=-1 nokaslr mitigations=off random.trust_cpu=on \
+const KERNEL_LINE: &str = "panic=-1 nokaslr mitigations=off random.trust_cpu=on \
     8250.nr_uarts=1 i8042.nokbd i8042.noaux cryptomgr.notests raid=noautodetect tsc=reliable \
     usb-storage.delay_use=0 norandmaps";
 
@@ -57,10 +57,9 @@ impl Qemu {
         work: &Path,
         with_kvm: bool,
     ) -> Result<Self, Error> {
-        let failed =
-            |what: String| Error::Program { program: "qemu-system-x86_64".to_owned(), what };
-        let qemu =
-            process::find("qemu-system-x86_64").ok_or_else(|| failed("not found".to_owned()))?;
+        let (program, _) = options.arch.qemu();
+        let failed = |what: String| Error::Program { program: program.to_owned(), what };
+        let qemu = process::find(program).ok_or_else(|| failed("not found".to_owned()))?;
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(qemu);
         command.args(arguments(options, image, work, with_kvm));
@@ -88,18 +87,18 @@ fn arguments(options: &VmOptions, image: &Image, work: &Path, with_kvm: bool) ->
 
 /// The machine without what is attached to it.
 fn machine(options: &VmOptions, image: &Image, with_kvm: bool) -> Vec<String> {
-    let (accelerator, processor) = if with_kvm {
-        ("kvm", "host")
-    } else {
-        ("tcg,tb-size=256", "max,la57=off,erms=off,fsrm=off")
-    };
+    let (board, emulated) = options.arch.board();
+    let (accelerator, processor) =
+        if with_kvm { ("kvm", "host") } else { ("tcg,tb-size=256", emulated) };
     // Who keeps the console wants to know more than why the kernel died.
     let level = if options.console.is_some() { 7 } else { 4 };
-    let line = format!("{KERNEL_LINE} loglevel={level} {}", options.append.join(" "));
+    let console = options.arch.console();
+    let more = options.append.join(" ");
+    let line = format!("console={console} {KERNEL_LINE} loglevel={level} {more}");
     let mut arguments =
         ["-nodefaults", "-no-user-config", "-no-reboot"].map(str::to_owned).to_vec();
     for (option, value) in [
-        ("-machine", "q35".to_owned()),
+        ("-machine", board.to_owned()),
         ("-accel", accelerator.to_owned()),
         ("-cpu", processor.to_owned()),
         ("-m", format!("{}M", options.memory_bytes >> 20)),

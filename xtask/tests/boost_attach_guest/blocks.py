@@ -4,8 +4,10 @@
 #     Each read must give the block that it asked for.
 # blocks.py sums DEVICE: a sum of each piece, read once, in an order without runs, which a cache
 #     would leave to the disk.
+# blocks.py short MEMINFO SECONDS: takes all memory but a little, and touches it for so long; prints
+#     the least that was available, in MiB. The kernel would end it before any other program.
 # blocks.py fio FILE: `errors N` and `longest SECONDS` of one request, as fio wrote them.
-import bisect, itertools, json, mmap, os, random, sys, zlib
+import bisect, itertools, json, mmap, os, random, sys, time, zlib
 
 BLOCK = 4096
 PIECE = 16384
@@ -60,6 +62,25 @@ def sums(path):
         print(place, found_sum)
 
 
+def short(path, seconds):
+    def available():
+        with open(path) as file:
+            sizes = {line.split(":")[0]: int(line.split()[1]) for line in file}
+        return sizes["MemAvailable"] / 1024
+
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    end, least, held = time.monotonic() + seconds, available(), []
+    while time.monotonic() < end:
+        spare = int(available() - 16)
+        if spare > 0:
+            held.append(bytearray(max(spare // 2, 1) << 20))
+        for piece in held:
+            piece[::BLOCK] = b"x" * (len(piece) // BLOCK)
+        least = min(least, available())
+    print(least)
+
+
 def fio(path):
     with open(path) as file:
         text = file.read()
@@ -71,4 +92,4 @@ def fio(path):
 
 
 what, path, *words = sys.argv[1:]
-{"make": make, "skewed": skewed, "sums": sums, "fio": fio}[what](path, *map(int, words))
+{"make": make, "skewed": skewed, "sums": sums, "short": short, "fio": fio}[what](path, *map(int, words))

@@ -21,6 +21,12 @@ until_it "the stick is found" is_on one
 on=$(field one hits)
 until_it "one is read from the stick again" has_hits one $((on + 150))
 echo one.on.hits $(($(field one hits) - on))
+# Nearly all memory is taken meanwhile.
+service=$(field one process)
+echo one.short.mib "$(python3 blocks.py short /proc/meminfo 6)"
+[ "$(field one process)" = "$service" ] && echo one.short.service same
+on=$(field one hits)
+until_it "one is read from the stick when memory was short" has_hits one $((on + 50))
 end_verified one
 umount $points/one
 compare one

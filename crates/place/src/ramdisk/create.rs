@@ -39,8 +39,6 @@ use sys::file_stat::{FileStat, InodeKind};
 use sys::mount::{DetachedMount, MountRestrictions};
 
 pub(super) const MAKE: &str = "make a RAM disk at";
-/// What a page of a RAM disk takes.
-pub(super) const PAGE_BYTES: u64 = 4096;
 /// What is left to the own control group: its limit is looked at every 20 ms, while workers write.
 const GROUP_ROOM: Bytes = Bytes(32 << 20);
 /// Bytes that are written at a time to touch memory before it is needed.
@@ -253,7 +251,7 @@ fn content_of(
     let Some(newest) = store.generations()?.last().copied() else {
         return Ok(None);
     };
-    let need = ContentNeed::of(&store.load(newest)?.catalog);
+    let need = ContentNeed::of(&store.load(newest)?.catalog, page_bytes());
     if need.bytes > request.size.0 {
         let why = format!(
             "generation {} of its store holds {}, more than the size of {}",
@@ -266,9 +264,14 @@ fn content_of(
     Ok(Some(need))
 }
 
+/// What a page of a RAM disk takes.
+pub(super) fn page_bytes() -> u64 {
+    sys::process::page_bytes() as u64
+}
+
 impl ContentNeed {
     /// Whole pages of every file, once for all its names.
-    fn of(catalog: &Catalog) -> Self {
+    fn of(catalog: &Catalog, page_bytes: u64) -> Self {
         let (mut need, mut linked) = (Self::default(), HashSet::new());
         for (_, entry) in catalog.entries() {
             let is_first = entry.stat.links < 2 || linked.insert(entry.stat.inode);
@@ -279,8 +282,8 @@ impl ContentNeed {
             // The page behind the last one that was counted.
             let mut next = 0;
             for piece in &entry.pieces {
-                let (first, end) = (piece.at / PAGE_BYTES, piece.end().div_ceil(PAGE_BYTES));
-                need.bytes += end.saturating_sub(first.max(next)) * PAGE_BYTES;
+                let (first, end) = (piece.at / page_bytes, piece.end().div_ceil(page_bytes));
+                need.bytes += end.saturating_sub(first.max(next)) * page_bytes;
                 next = end.max(next);
             }
         }
@@ -349,7 +352,7 @@ fn refuse_full(top: &Directory, kind: &RamdiskKind, restored: &RamdiskRestoreRep
     let space = file::file_system(top.file())?;
     // Of btrfs it is not seen: what was begun for a file that failed is free again.
     let is_full =
-        space.free_bytes < PAGE_BYTES || space.free_inodes == Some(0) || kind.device().is_some();
+        space.free_bytes < page_bytes() || space.free_inodes == Some(0) || kind.device().is_some();
     if restored.failure_count > 0 && is_full {
         let why = format!("generation {} does not fit into its size", restored.generation);
         return Err(Error::new(ErrorKind::Usage, MAKE, why).at(top.path()));
@@ -555,6 +558,9 @@ mod tests {
         ];
         let mut catalog = Catalog::default();
         catalog.apply(text.concat().into_bytes());
-        assert_eq!(ContentNeed::of(&catalog), ContentNeed { bytes: 3 * PAGE_BYTES, inodes: 4 });
+        for (page_bytes, pages) in [(4096, 3), (16 << 10, 2), (64 << 10, 2)] {
+            let need = ContentNeed { bytes: pages * page_bytes, inodes: 4 };
+            assert_eq!(ContentNeed::of(&catalog, page_bytes), need);
+        }
     }
 }

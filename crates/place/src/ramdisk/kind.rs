@@ -5,7 +5,7 @@
 //! system needs besides. Memory is taken as it fills, by what is left after compression. The files
 //! are in one subvolume; beside it, where no path leads, saves make their snapshots.
 
-use super::create::{ContentNeed, MAKE, PAGE_BYTES, RamdiskCreate};
+use super::create::{ContentNeed, MAKE, RamdiskCreate, page_bytes};
 use super::devices::ZramNote;
 use super::record::{RamdiskOptions, RamdiskRecords};
 use crate::{Error, ErrorKind, Result};
@@ -156,7 +156,7 @@ fn tmpfs(
         system.set_flag("noswap")?;
     }
     // Without it the kernel allows half as many as the machine has pages.
-    let usual = memory::total(root).map_or(0, |total| total.0 / PAGE_BYTES / 2);
+    let usual = memory::total(root).map_or(0, |total| total.0 / page_bytes() / 2);
     if let Some(inodes) = need.map(|need| need.inodes).filter(|inodes| *inodes > usual / 2) {
         system.set("nr_inodes", &(2 * inodes).to_string())?;
     }

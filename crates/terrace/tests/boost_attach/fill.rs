@@ -213,8 +213,8 @@ fn a_fill_takes_no_more_than_is_kept_and_what_was_first_stays() {
     scene.detach().done();
 }
 
-/// Begins a fill and stops the service amid it: the fill, and the process that is stopped. `None` if
-/// the fill was over before.
+/// Begins a fill and stops the service amid it: the fill, and the process that is stopped. `None`
+/// if the fill was over before.
 fn fill_and_stop(scene: &Scene) -> Option<(Child, String)> {
     let list = scene.directory.join("list");
     let lines: String = (0..60).map(|part| format!("{}m 256k\n", part * 3 / 2)).collect();

@@ -57,10 +57,11 @@ fn a_report_has_the_sums_of_the_service_and_outlives_it() {
     // The next attach begins a new sum, and the week goes on.
     scene.attach(&scene.medium()).done();
     let next = scene.report();
-    // What was written comes off the budget of the day; of that a minute earns a part.
-    let budget = |of: &Value| number(of, "/budget_bytes");
-    assert!(budget(&status) < number(&report, "/budget_bytes_per_day") - MIB, "{status}");
-    assert!(budget(&scene.status()) < budget(&status) + MIB, "{}", scene.status());
+    // What was written comes off the budget of the day, of which a minute earns little.
+    let used =
+        |status: &Value| number(&report, "/budget_bytes_per_day") - number(status, "/budget_bytes");
+    assert!(used(&status) > 100 << 10, "{status}");
+    assert!(used(&scene.status()) > used(&status) / 2, "{}", scene.status());
     assert!(number(&next, "/week/hits") >= hits, "{next}");
     assert!(number(&next, "/since_attach/hits") < hits, "{next}");
     assert!(number(&next, "/week/medium_bytes") >= number(&report, "/week/medium_bytes"));

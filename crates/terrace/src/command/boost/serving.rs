@@ -232,7 +232,7 @@ impl<'a> Serving<'a> {
             }
             if self.ending.is_begun() || looked.elapsed() >= DEVICE_LOOKED_FOR {
                 looked = Instant::now();
-                self.update_history();
+                update(&mut self.history, &self.cache);
                 if !self.export.is_there() {
                     return Ok(self.end());
                 }
@@ -278,7 +278,7 @@ impl<'a> Serving<'a> {
                 control::answer(&client, &is_cached);
             }
             Some(Question::History) => {
-                self.update_history();
+                update(&mut self.history, &self.cache);
                 control::answer(&client, &self.history());
             }
             Some(Question::Coverage(parts)) => {
@@ -306,15 +306,10 @@ impl<'a> Serving<'a> {
             }
             self.driver.detach(PROOF_WAIT) == Some(true)
         };
-        self.update_history();
+        update(&mut self.history, &self.cache);
         self.history.save();
         self.ending.answer(is_proved);
         Exit::Done
-    }
-
-    fn update_history(&mut self) {
-        let budget_bytes = self.cache.lock().budget_bytes();
-        self.history.update(totals(&self.cache), budget_bytes);
     }
 
     fn history(&self) -> CacheHistory {
@@ -364,6 +359,12 @@ impl<'a> Serving<'a> {
             medium_wrong: counters.medium_wrong,
         }
     }
+}
+
+/// Takes into the history what this process counted.
+fn update(history: &mut History, cache: &SharedCache) {
+    let budget_bytes = cache.lock().budget_bytes();
+    history.update(totals(cache), budget_bytes);
 }
 
 /// What this process counted.

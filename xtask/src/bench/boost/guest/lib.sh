@@ -76,6 +76,7 @@ make() {
             set_of=$(ls -d /sys/fs/bcache/*-*)
             echo 1 >"$set_of/stop"
             sleep 1
+            wipefs -qa "$stick"
             make-bcache --wipe-bcache --bucket $(($(blockdev --getsize64 "$stick") / 1024)) \
                 -C "$stick" >/dev/null
             echo "$stick" >/sys/fs/bcache/register

@@ -1,0 +1,77 @@
+//! The tests on a processor of another kind, in an emulated machine: crate by crate, each in a
+//! guest of its own, with what an emulator cannot judge left out by name.
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::vm::{self, Arch};
+use crate::workspace;
+
+/// Memory of each guest.
+const MEMORY: &str = "2G";
+/// A crate whose tests take longer under emulation hangs.
+const TIMEOUT_S: &str = "3000";
+/// What tests of devices use and no kernel loads by itself.
+const MODULES: [&str; 4] = ["fuse", "loop", "zram", "nbd"];
+
+/// A test that says nothing in an emulated machine.
+struct LeftOut {
+    package: &'static str,
+    /// A part of its name, or of those of several.
+    test: &'static str,
+    why: &'static str,
+}
+
+const LEFT_OUT: &[LeftOut] = &[];
+
+/// Runs the tests of `packages`, of all without any, in guests with this processor.
+///
+/// # Errors
+/// When a part of the toolchain is missing, and when tests fail: of which packages.
+pub(crate) fn run(arch: Arch, packages: &[String]) -> Result<(), Error> {
+    let root = workspace::current_root()?;
+    let all = crates(&root)?;
+    if let Some(unknown) = packages.iter().find(|name| !all.contains(name)) {
+        return Err(Error::Usage(format!("there is no crate {unknown}")));
+    }
+    let wanted = if packages.is_empty() { &all } else { packages };
+    let mut failed = Vec::new();
+    for package in wanted {
+        println!("== {package} on {}", arch.target());
+        if run_package(&root, arch, package) != 0 {
+            failed.push(package.as_str());
+        }
+    }
+    println!("{} crates, {} with failures: {}", wanted.len(), failed.len(), failed.join(" "));
+    if failed.is_empty() { Ok(()) } else { Err(Error::Failed("test: other processor".to_owned())) }
+}
+
+/// The crates that a guest can test: this one builds guests, and there are none within them.
+fn crates(root: &Path) -> Result<Vec<String>, Error> {
+    let metadata = workspace::metadata(root)?;
+    let packages = workspace::packages(&metadata)?.into_iter().map(|package| package.name);
+    Ok(packages.filter(|name| root.join("crates").join(name).is_dir()).collect())
+}
+
+/// The status of the guest.
+fn run_package(root: &Path, arch: Arch, package: &str) -> u8 {
+    let left_out: Vec<&LeftOut> =
+        LEFT_OUT.iter().filter(|left_out| left_out.package == package).collect();
+    for LeftOut { test, why, .. } in &left_out {
+        println!("left out: {test}: {why}");
+    }
+    let skips: String =
+        left_out.iter().map(|left_out| format!(" --skip {}", left_out.test)).collect();
+    let folder = crate::process::quoted(&root.join("crates").join(package).to_string_lossy());
+    let script = format!(
+        "cd {folder}; failed=0\n\
+         for test in /tests/*; do echo \"== $test\"; \"$test\"{skips} || failed=1; done\n\
+         exit $failed"
+    );
+    let mut words = vec!["--arch", arch.name(), "--tests", package];
+    words.extend(["--mem", MEMORY, "--timeout", TIMEOUT_S]);
+    words.extend(MODULES.iter().flat_map(|module| ["--module", module]));
+    words.extend(["--", &script]);
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    vm::run(&words)
+}

@@ -1,0 +1,85 @@
+//! The processors that a guest can have, and what of QEMU, Debian and cargo differs between them.
+//! A guest of another kind than this machine is emulated.
+
+use clap::ValueEnum;
+
+/// A processor architecture, as Rust names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum Arch {
+    /// 64-bit x86
+    #[value(name = "x86_64")]
+    X86,
+    /// 64-bit Arm
+    Aarch64,
+}
+
+impl Arch {
+    /// That of this machine, for a guest that may be what it likes.
+    pub(crate) const NATIVE: Self =
+        if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86 };
+
+    /// As it is typed, and as Rust names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::X86 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// As Debian names it.
+    pub(super) fn debian(self) -> &'static str {
+        match self {
+            Self::X86 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// The kernel: the newest of Debian 12, with ublk, MGLRU and DAMON.
+    pub(super) fn kernel_package(self) -> &'static str {
+        match self {
+            Self::X86 => "linux-image-6.12-amd64",
+            Self::Aarch64 => "linux-image-6.12-arm64",
+        }
+    }
+
+    /// The emulator, and Debian's package of it.
+    pub(super) fn qemu(self) -> (&'static str, &'static str) {
+        match self {
+            Self::X86 => ("qemu-system-x86_64", "qemu-system-x86"),
+            Self::Aarch64 => ("qemu-system-aarch64", "qemu-system-arm"),
+        }
+    }
+
+    /// QEMU's name of the board, and of the processor that is emulated.
+    pub(super) fn board(self) -> (&'static str, &'static str) {
+        match self {
+            Self::X86 => ("q35", "max,la57=off,erms=off,fsrm=off"),
+            Self::Aarch64 => ("virt,gic-version=3", "cortex-a76"),
+        }
+    }
+
+    /// The device of the first serial port.
+    pub(super) fn console(self) -> &'static str {
+        match self {
+            Self::X86 => "ttyS0",
+            Self::Aarch64 => "ttyAMA0",
+        }
+    }
+
+    /// What rustc builds for it.
+    pub(crate) fn target(self) -> &'static str {
+        match self {
+            Self::X86 => "x86_64-unknown-linux-gnu",
+            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+        }
+    }
+
+    /// Debian's C compiler for it on a machine of another kind, which also links.
+    pub(crate) fn cross_compiler(self) -> &'static str {
+        match self {
+            Self::X86 => "x86_64-linux-gnu-gcc",
+            Self::Aarch64 => "aarch64-linux-gnu-gcc",
+        }
+    }
+}
