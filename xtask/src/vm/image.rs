@@ -3,8 +3,7 @@
 //!
 //! Made once per processor and list of packages and kept in the cache: built in a folder with
 //! another name and renamed when whole, so that two builds at once both end well. Packages are
-//! unpacked, not installed: their scripts do not run, and no right is needed but to read the package
-//! lists.
+//! unpacked, not installed: their scripts do not run, and no right is needed but to read the lists.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
