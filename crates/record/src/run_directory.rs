@@ -9,6 +9,13 @@ use crate::Result;
 use std::path::{Path, PathBuf};
 use sys::directory::Directory;
 
+/// The file for the types of the kernel.
+pub(crate) const KERNEL_TYPES: &str = "kernel-types";
+/// The file for the functions of the kernel.
+pub(crate) const FUNCTIONS: &str = "functions";
+/// What is kept of the kernel.
+pub(crate) const KEPT_OF_KERNEL: [&str; 2] = [KERNEL_TYPES, FUNCTIONS];
+
 /// The directory of this user, made if it was not there.
 ///
 /// # Errors

@@ -53,6 +53,16 @@ pub fn loaded() -> Result<Vec<String>> {
     infos.collect::<std::result::Result<_, _>>().map_err(|error| failed(READ, &error))
 }
 
+/// Whether the kernel takes any program of this process: a program of two instructions is loaded
+/// and given up again, attached to nothing.
+///
+/// # Errors
+/// `Denied` without `CAP_BPF` and `CAP_PERFMON`, or in a user namespace; `Unsupported` where the
+/// kernel or a filter has no such call.
+pub fn examine_right() -> Result<()> {
+    object::load_smallest().map_err(|error| Error::new(LOAD, error))
+}
+
 /// What a program may be attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {

@@ -115,7 +115,7 @@ export function remarks(explain, choose, now) {
     "section.remarks",
     { id: "remarks" },
     folded("not-to-blame", "Not to blame", cleared),
-    folded("unseen", "Not seen", unseen),
+    folded("unseen", "Not seen (why: terrace doctor)", unseen),
     folded("doubts", "Doubts", doubts),
     folded("contradictions", "Contradictions", contradictions),
     folded("usual-doubts", "Usual doubts, which change nothing", usual),

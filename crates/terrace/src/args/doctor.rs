@@ -1,0 +1,16 @@
+//! Options of `terrace doctor`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+// The options of `doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct DoctorArgs {
+    /// Print JSON instead of text (docs/json.md describes it)
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// Write to FILE, whole or not at all, instead of to standard output; `-` is standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+}
