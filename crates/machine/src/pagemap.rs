@@ -171,6 +171,19 @@ mod tests {
     use testkit::{Cgroup, FakeRoot, SwapArea};
 
     #[test]
+    fn places_are_shown_to_an_admin_and_hidden_from_others() {
+        let shown = || are_places_shown(&Root::system());
+        match shown() {
+            Ok(is_shown) => assert_eq!(is_shown, testkit::is_admin()),
+            Err(error) => return testkit::skip(error),
+        }
+        if testkit::is_root() {
+            assert!(!sys::process::as_user(65_534, 65_534, shown).unwrap().unwrap_or(false));
+        }
+        assert!(are_places_shown(&Root::at(FakeRoot::new().path())).is_err());
+    }
+
+    #[test]
     fn entries_are_decoded() {
         assert_eq!(Page::of_entry(0), Page::Absent);
         assert_eq!(Page::of_entry(1 << 55 | 1 << 57), Page::Absent);

@@ -128,6 +128,8 @@ pub struct SourceRefusal {
     pub why: String,
     /// The error number of the kernel, if it gave one.
     pub errno: Option<i32>,
+    /// The file that was refused, if it is one.
+    pub path: Option<String>,
     /// What is in the way, where no error number says it.
     pub known: Option<KnownObstacle>,
 }
@@ -139,6 +141,8 @@ pub enum KnownObstacle {
     SettingOff,
     /// A file system is not mounted, and may not be mounted by this process.
     NotMounted,
+    /// What a module would bring is not there.
+    NotLoaded,
     /// The kernel has no such part.
     NotInKernel,
 }

@@ -13,8 +13,10 @@ use sys::directory::Directory;
 pub(crate) const KERNEL_TYPES: &str = "kernel-types";
 /// The file for the functions of the kernel.
 pub(crate) const FUNCTIONS: &str = "functions";
+/// The file for the functions of the kernel by which processor time is divided.
+pub(crate) const PROCESSOR_FUNCTIONS: &str = "processor-functions";
 /// What is kept of the kernel.
-pub(crate) const KEPT_OF_KERNEL: [&str; 2] = [KERNEL_TYPES, FUNCTIONS];
+pub(crate) const KEPT_OF_KERNEL: [&str; 3] = [KERNEL_TYPES, FUNCTIONS, PROCESSOR_FUNCTIONS];
 
 /// The directory of this user, made if it was not there.
 ///

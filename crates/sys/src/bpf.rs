@@ -517,3 +517,23 @@ unsafe fn owned_descriptor(number: libc::c_long) -> OwnedFd {
     // SAFETY: the caller's; descriptors are small numbers.
     unsafe { OwnedFd::from_raw_fd(number as libc::c_int) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::process::as_user;
+
+    #[test]
+    fn the_smallest_program_is_taken_from_root_and_refused_to_others() {
+        if !testkit::is_admin() {
+            return testkit::skip("CAP_SYS_ADMIN");
+        }
+        match examine_right() {
+            Ok(()) => {}
+            Err(error) => return testkit::skip(format!("programs in the kernel: {error}")),
+        }
+        let refused = as_user(65_534, 65_534, examine_right).unwrap().unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Denied, "{refused}");
+    }
+}

@@ -306,4 +306,15 @@ mod tests {
         let size = format!("/sys/block/loop{}/ro", device.0.number());
         assert_eq!(std::fs::read_to_string(size).unwrap().trim(), "1");
     }
+
+    #[test]
+    fn the_control_opens_to_those_who_may_have_a_device() {
+        if let Err(error) = examine_control() {
+            return testkit::skip(format!("loop devices: {error}"));
+        }
+        if testkit::is_root() {
+            let refused = crate::process::as_user(65_534, 65_534, examine_control).unwrap();
+            assert_eq!(refused.unwrap_err().kind, crate::ErrorKind::Denied);
+        }
+    }
 }

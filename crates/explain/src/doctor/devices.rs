@@ -12,7 +12,7 @@ pub(super) const ROWS: &[SourceNeeds] = &[
     },
     SourceNeeds {
         capabilities: &[DAC_READ_SEARCH],
-        device: Some("/dev/DISK:/dev/DISK:r"),
+        device: Some("/dev/DISK"),
         kernel: "a kernel with CONFIG_BLOCK",
         commands: &["survey", "measure iolat", "boost qualify"],
         then: "disks are only measured through files, where a cache of the host may answer",
@@ -37,6 +37,8 @@ pub(super) const ROWS: &[SourceNeeds] = &[
     SourceNeeds {
         device: Some("/dev/fuse"),
         capabilities: &[SYS_ADMIN],
+        root: true,
+        first_user_namespace: true,
         module: Some(PermitText {
             line: "sudo modprobe fuse",
             risk: "Users can then serve file systems, where fusermount is installed.",
@@ -60,6 +62,8 @@ pub(super) const ROWS: &[SourceNeeds] = &[
     },
     SourceNeeds {
         capabilities: &[SYS_ADMIN],
+        root: true,
+        first_user_namespace: true,
         module: Some(PermitText {
             line: "sudo modprobe nbd",
             risk: "Nearly none: only root can connect devices.",

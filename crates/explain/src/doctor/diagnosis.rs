@@ -1,7 +1,7 @@
 //! The obstacle behind a refusal: from the error number of the kernel, what the source needs, and
 //! what this process is.
 
-use super::needs::SourceNeeds;
+use super::needs::{DAC_READ_SEARCH, SourceNeeds};
 use crate::wording::list;
 use model::doctor::{KnownObstacle, Obstacle, RunPlace, SourceRefusal, Surroundings};
 
@@ -50,7 +50,7 @@ pub(super) struct Lacks {
     pub user_namespace: bool,
     pub process_namespace: bool,
     /// The device file that the container has to be given.
-    pub device: Option<&'static str>,
+    pub device: Option<String>,
     /// Whether the filter of system calls stops it.
     pub filter: bool,
     /// Whether the mount is not there.
@@ -76,7 +76,9 @@ impl Diagnosis {
 
 /// The rights that are lacking; whether the kernel asks for them is another question.
 fn rights(needs: &SourceNeeds, here: &Surroundings) -> Lacks {
-    let is_held = |name: &&&str| here.capabilities.contains(**name);
+    // Root owns the device files.
+    let is_owner = |name: &str| name == DAC_READ_SEARCH && here.uid == 0;
+    let is_held = |name: &&&str| here.capabilities.contains(**name) || is_owner(name);
     Lacks {
         capabilities: needs.capabilities.iter().filter(|name| !is_held(name)).copied().collect(),
         root: needs.root && here.uid != 0,
@@ -95,6 +97,7 @@ fn obstacle(
     match refusal.known {
         Some(KnownObstacle::SettingOff) => return Obstacle::Setting,
         Some(KnownObstacle::NotInKernel) => return Obstacle::Kernel,
+        Some(KnownObstacle::NotLoaded) => return absent(needs, refusal, here, lacks),
         Some(KnownObstacle::NotMounted) => {
             lacks.mount = true;
             return if has_rights(lacks) { Obstacle::Mount } else { of_rights(lacks) };
@@ -106,13 +109,14 @@ fn obstacle(
         None if is_closed(needs, here) => Obstacle::Setting,
         None if !has_rights(lacks) => of_rights(lacks),
         None => Obstacle::Unknown,
-        Some(EPERM | EACCES | EROFS) => denied(needs, here, lacks),
+        Some(EPERM | EACCES | EROFS) => denied(needs, refusal, here, lacks),
         Some(ENOSYS) if here.filtered => {
-            lacks.filter = true;
+            // The call was not made, so that no right was asked for.
+            *lacks = Lacks { filter: true, ..Lacks::default() };
             Obstacle::Filter
         }
         Some(ENOSYS) => Obstacle::Kernel,
-        Some(ENOENT | ENXIO | ENODEV) => absent(needs, here, lacks),
+        Some(ENOENT | ENXIO | ENODEV) => absent(needs, refusal, here, lacks),
         Some(EINVAL | EOPNOTSUPP) if lacks.user_namespace || lacks.process_namespace => {
             Obstacle::Container
         }
@@ -149,7 +153,12 @@ fn is_closed(needs: &SourceNeeds, here: &Surroundings) -> bool {
 }
 
 /// The obstacle behind a refusal for want of a right.
-fn denied(needs: &SourceNeeds, here: &Surroundings, lacks: &mut Lacks) -> Obstacle {
+fn denied(
+    needs: &SourceNeeds,
+    refusal: &SourceRefusal,
+    here: &Surroundings,
+    lacks: &mut Lacks,
+) -> Obstacle {
     if is_closed(needs, here) {
         return Obstacle::Setting;
     }
@@ -163,17 +172,28 @@ fn denied(needs: &SourceNeeds, here: &Surroundings, lacks: &mut Lacks) -> Obstac
         lacks.filter = true;
         return Obstacle::Filter;
     }
-    if let Some(device) = needs.device.filter(|_| here.place != RunPlace::Host) {
-        lacks.device = Some(device);
+    // A control group of devices refuses so what capabilities and the file permit.
+    if let Some(device) = refused_device(refusal).filter(|_| needs.device.is_some()) {
+        lacks.device = Some(device.to_owned());
         return Obstacle::Container;
     }
     Obstacle::Unknown
 }
 
+/// The device file that was refused, if it is one.
+fn refused_device(refusal: &SourceRefusal) -> Option<&str> {
+    refusal.path.as_deref().filter(|path| path.starts_with("/dev/"))
+}
+
 /// The obstacle behind something that is not there.
-fn absent(needs: &SourceNeeds, here: &Surroundings, lacks: &mut Lacks) -> Obstacle {
+fn absent(
+    needs: &SourceNeeds,
+    refusal: &SourceRefusal,
+    here: &Surroundings,
+    lacks: &mut Lacks,
+) -> Obstacle {
     if let Some(device) = needs.device.filter(|_| here.place != RunPlace::Host) {
-        lacks.device = Some(device);
+        lacks.device = Some(refused_device(refusal).unwrap_or(device).to_owned());
         return Obstacle::Container;
     }
     if needs.module.is_some() {
@@ -206,7 +226,11 @@ fn why(
             Some("this process does not see the process numbers of the machine".to_owned())
         }
         Obstacle::Container => {
-            lacks.device.map(|device| format!("the container was not given {device}"))
+            let device = lacks.device.as_ref();
+            device.map(|device| match here.place {
+                RunPlace::Host => format!("its control group may not use {device}"),
+                _ => format!("the container was not given {device}"),
+            })
         }
         Obstacle::Filter => Some(format!("a filter of system calls is on ({})", needs.calls)),
         Obstacle::Lockdown => Some("the kernel is locked down (confidentiality)".to_owned()),
@@ -216,6 +240,7 @@ fn why(
     };
     match addition {
         Some(addition) if refusal.why.is_empty() => addition,
+        Some(addition) if refusal.why.contains(&addition) => refusal.why.clone(),
         Some(addition) => format!("{}; {addition}", refusal.why),
         None => refusal.why.clone(),
     }

@@ -27,6 +27,8 @@ pub(super) const ROWS: &[SourceNeeds] = &[
     },
     SourceNeeds {
         capabilities: &[SYS_ADMIN],
+        root: true,
+        first_user_namespace: true,
         calls: "fsopen fsconfig fsmount move_mount",
         kernel: "Linux 5.2 or newer",
         commands: &["ramdisk create", "ramdisk adopt", "boost attach"],

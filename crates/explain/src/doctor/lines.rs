@@ -4,7 +4,7 @@
 
 use super::diagnosis::{Diagnosis, Lacks};
 use super::needs::{CAPABILITIES, SourceNeeds};
-use model::doctor::{Obstacle, PermitLine, RunPlace, Surroundings};
+use model::doctor::{Obstacle, PermitLine, RunPlace, SourceId, Surroundings};
 
 const ROOT_RISK: &str = "Terrace then runs as root and may read everything on this machine.";
 const PROCESSES_RISK: &str = "The container sees every process of the machine.";
@@ -69,6 +69,11 @@ fn on_host(needs: &SourceNeeds, lacks: &Lacks, here: &Surroundings) -> Vec<Permi
         let line = format!("SystemCallFilter={} (in the unit of the service)", needs.calls);
         return vec![permit(line, FILTER_RISK)];
     }
+    if let Some(device) = &lacks.device {
+        let line =
+            format!("DeviceAllow={device} {} (in the unit of the service)", rights_on(needs));
+        return vec![permit(line, DEVICE_RISK)];
+    }
     if here.uid == 0 {
         let all: Vec<String> =
             lacks.capabilities.iter().map(|name| format!("CAP_{name}")).collect();
@@ -87,6 +92,11 @@ fn on_host(needs: &SourceNeeds, lacks: &Lacks, here: &Surroundings) -> Vec<Permi
         lines.push(permit(line, risk));
     }
     lines
+}
+
+/// What a device is used for: disks are only read.
+fn rights_on(needs: &SourceNeeds) -> &'static str {
+    if needs.source == SourceId::BlockDevices { "r" } else { "rw" }
 }
 
 /// The risk of the most dangerous of the capabilities.
@@ -125,7 +135,10 @@ fn in_container(tool: &str, needs: &SourceNeeds, lacks: &Lacks, here: &Surroundi
     if here.uid != 0 {
         options.push("--user=0".to_owned());
     }
-    options.extend(lacks.device.map(|device| format!("--device={device}")));
+    options.extend(lacks.device.iter().map(|device| match rights_on(needs) {
+        "r" => format!("--device={device}:{device}:r"),
+        _ => format!("--device={device}"),
+    }));
     if lacks.filter {
         options.push("--security-opt=seccomp=unconfined".to_owned());
     }

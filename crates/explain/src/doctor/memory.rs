@@ -55,11 +55,12 @@ pub(super) const ROWS: &[SourceNeeds] = &[
     },
     SourceNeeds {
         capabilities: &[SYS_ADMIN],
+        root: true,
         first_user_namespace: true,
         calls: "swapon swapoff",
         kernel: "a kernel with CONFIG_SWAP",
-        commands: &["lab recovery", "survey", "hog", "warm snapshot"],
-        then: "`lab recovery` cannot make its own area: `impossible here`; others report the areas \
+        commands: &["lab run", "survey", "hog", "warm snapshot"],
+        then: "`lab run recovery-2012` cannot make an area of its own; others report the areas \
                that there are",
         ..SourceNeeds::plain(SourceId::Swap, "swap areas")
     },

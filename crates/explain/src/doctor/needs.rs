@@ -120,6 +120,7 @@ impl SourceNeeds {
         match first {
             "run" => "terrace run -- CMD".to_owned(),
             "record" => "terrace record -o FILE.trec".to_owned(),
+            "lab run" => "terrace lab run recovery-2012".to_owned(),
             "copy" => "terrace copy SOURCE TARGET".to_owned(),
             name => format!("terrace {name}"),
         }

@@ -43,12 +43,14 @@ fn judged(source: SourceId, attempt: SourceAttempt, here: &Surroundings) -> Sour
 }
 
 fn refused(source: SourceId, errno: impl Into<Option<i32>>, here: &Surroundings) -> SourceReport {
-    let refusal = SourceRefusal { why: "no".to_owned(), errno: errno.into(), known: None };
+    let refusal =
+        SourceRefusal { why: "no".to_owned(), errno: errno.into(), ..SourceRefusal::default() };
     judged(source, SourceAttempt { refusals: vec![refusal], ..SourceAttempt::default() }, here)
 }
 
 fn known(source: SourceId, known: KnownObstacle, here: &Surroundings) -> SourceReport {
-    let refusal = SourceRefusal { why: "no".to_owned(), errno: None, known: Some(known) };
+    let refusal =
+        SourceRefusal { why: "no".to_owned(), known: Some(known), ..SourceRefusal::default() };
     judged(source, SourceAttempt { refusals: vec![refusal], ..SourceAttempt::default() }, here)
 }
 
@@ -151,8 +153,6 @@ fn capabilities_of_a_user_namespace_do_not_count() {
     assert_eq!(obstacle(&ebpf), Obstacle::Container);
     assert!(ebpf.why.as_deref().unwrap().contains("user namespace"));
     assert!(lines(&ebpf)[0].contains("outside of these namespaces"));
-    // Mounting is allowed there.
-    assert_eq!(obstacle(&refused(SourceId::Mounts, EPERM, &here)), Obstacle::Unknown);
     // The kernel answers a question of such a namespace in another way.
     assert_eq!(obstacle(&refused(SourceId::Taskstats, EINVAL, &here)), Obstacle::Container);
     assert_eq!(obstacle(&refused(SourceId::Taskstats, EINVAL, &root())), Obstacle::Kernel);
@@ -194,6 +194,7 @@ fn a_filter_is_suspected_where_no_right_is_lacking() {
     assert_eq!(lines(&queue), ["docker run --security-opt=seccomp=unconfined ..."]);
     let absent = refused(SourceId::Cachestat, ENOSYS, &docker());
     assert_eq!(obstacle(&absent), Obstacle::Filter);
+    assert_eq!(lines(&absent), ["docker run --security-opt=seccomp=unconfined ..."]);
     assert_eq!(obstacle(&refused(SourceId::Cachestat, ENOSYS, &root())), Obstacle::Kernel);
     let mut service = root();
     service.filtered = true;
@@ -231,6 +232,8 @@ fn what_is_not_there_is_a_module_a_device_or_a_mount() {
     assert_eq!(obstacle(&fuse), Obstacle::Container);
     assert_eq!(lines(&fuse), ["docker run --cap-add=SYS_ADMIN --device=/dev/fuse ..."]);
     assert_eq!(obstacle(&refused(SourceId::Fuse, ENOENT, &root())), Obstacle::Module);
+    let nbd = known(SourceId::Nbd, KnownObstacle::NotLoaded, &user());
+    assert_eq!(lines(&nbd), ["sudo modprobe nbd"]);
     let mut here = root();
     here.capabilities.remove(SYS_ADMIN);
     let points = known(SourceId::Tracepoints, KnownObstacle::NotMounted, &here);
@@ -238,6 +241,27 @@ fn what_is_not_there_is_a_module_a_device_or_a_mount() {
     assert!(lines(&points)[0].starts_with("mount -t tracefs "));
     let in_docker = known(SourceId::Tracepoints, KnownObstacle::NotMounted, &docker());
     assert!(lines(&in_docker)[0].contains("--volume=/sys/kernel/tracing"), "{in_docker:?}");
+}
+
+#[test]
+fn a_device_that_all_rights_do_not_open_is_one_of_the_control_group() {
+    let refusal = SourceRefusal {
+        why: "no".to_owned(),
+        errno: Some(EPERM),
+        path: Some("/dev/vda".to_owned()),
+        known: None,
+    };
+    let attempt = SourceAttempt { refusals: vec![refusal], ..SourceAttempt::default() };
+    let disks = judged(SourceId::BlockDevices, attempt.clone(), &root());
+    assert_eq!(obstacle(&disks), Obstacle::Container);
+    assert_eq!(lines(&disks), ["DeviceAllow=/dev/vda r (in the unit of the service)"]);
+    let mut here = docker();
+    here.capabilities = root().capabilities;
+    let disks = judged(SourceId::BlockDevices, attempt.clone(), &here);
+    assert_eq!(lines(&disks), ["docker run --device=/dev/vda:/dev/vda:r ..."]);
+    // A user lacks the right first.
+    let disks = judged(SourceId::BlockDevices, attempt, &user());
+    assert_eq!(obstacle(&disks), Obstacle::Permission);
 }
 
 #[test]

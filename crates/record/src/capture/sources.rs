@@ -13,6 +13,7 @@ use crate::registry::Registry;
 use crate::run_directory;
 use crate::tasks::DELAY_SWITCH;
 use crate::trace::{Family, IN_KERNEL, Tracer, kernel_functions};
+use machine::others::processes_of_others;
 use machine::{Root, mounts};
 use model::doctor::{KnownObstacle, SourceAttempt, SourceId, SourceRefusal};
 use model::recording::{Facts, SourceState, Subject};
@@ -28,6 +29,8 @@ use sys::tracefs::Tracefs;
 const RECORDING_TIME: Duration = Duration::from_millis(200);
 /// Between two samples of a processor, where the kernel is asked for one alone.
 const PERIOD_NS: u64 = 10_000_000;
+/// Processes that are asked for beside process 1.
+const OTHERS_MAX: usize = 16;
 const TRACING: &str = "/sys/kernel/tracing";
 
 /// What the recording follows.
@@ -87,12 +90,7 @@ pub fn examine_sources() -> BTreeMap<SourceId, SourceAttempt> {
             }),
         ),
         (SourceId::DelayAccounting, delay_accounting(&sights)),
-        (
-            SourceId::OtherProcesses,
-            of_sight(&sights, "other_users", "the I/O of process 1 is read", || {
-                Root::system().read("/proc/1/io").map(drop)
-            }),
-        ),
+        (SourceId::OtherProcesses, other_processes(&sights)),
         (
             SourceId::RealTime,
             of_sight(&sights, "realtime", "the sampler got it", || {
@@ -144,7 +142,7 @@ fn works(seen: impl Into<String>) -> SourceAttempt {
 }
 
 fn refused(why: &str, errno: Option<i32>, known: Option<KnownObstacle>) -> SourceAttempt {
-    let refusal = SourceRefusal { why: why.to_owned(), errno, known };
+    let refusal = SourceRefusal { why: why.to_owned(), errno, known, path: None };
     SourceAttempt { refusals: vec![refusal], ..SourceAttempt::default() }
 }
 
@@ -159,7 +157,10 @@ fn of_sight(
         Some(SourceState::Open) => works(seen),
         Some(SourceState::Closed { why, .. }) => {
             let answer = asked(ask);
-            refused(why, answer.as_ref().err().and_then(sys::Error::number), None)
+            let errno = answer.as_ref().err().and_then(sys::Error::number);
+            let is_absent = answer.is_err_and(|error| error.kind == sys::ErrorKind::NotFound);
+            let known = (is_absent && errno.is_none()).then_some(KnownObstacle::NotInKernel);
+            refused(why, errno, known)
         }
         Some(SourceState::NotAsked) | None => refused("it was not looked at", None, None),
     }
@@ -246,6 +247,24 @@ fn delay_accounting(sights: &BTreeMap<String, SourceState>) -> SourceAttempt {
     let is_off = std::fs::read_to_string(DELAY_SWITCH).is_ok_and(|text| text.trim() == "0");
     let known = if is_off { KnownObstacle::SettingOff } else { KnownObstacle::NotInKernel };
     attempt.refusals.iter_mut().for_each(|refusal| refusal.known = Some(known));
+    attempt
+}
+
+/// The recorder asks process 1; where that is refused, some others are asked.
+fn other_processes(sights: &BTreeMap<String, SourceState>) -> SourceAttempt {
+    let root = Root::system();
+    let seen = "the I/O of process 1 is read";
+    let mut attempt =
+        of_sight(sights, "other_users", seen, || Root::system().read("/proc/1/io").map(drop));
+    if !attempt.refusals.is_empty() {
+        let others = processes_of_others(&root, OTHERS_MAX);
+        let is_readable = |pid: &&u32| root.read(format!("/proc/{pid}/io")).is_ok();
+        let readable = others.iter().filter(is_readable).count();
+        if readable > 0 {
+            let all = others.len();
+            attempt.seen = format!("the I/O of {readable} of {all} other processes");
+        }
+    }
     attempt
 }
 

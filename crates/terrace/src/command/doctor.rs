@@ -67,7 +67,7 @@ fn idle(seen: impl Into<String>) -> SourceAttempt {
 
 /// A refusal without a number, with what is known to be in the way.
 fn closed(why: impl Into<String>, known: KnownObstacle) -> SourceAttempt {
-    let refusal = SourceRefusal { why: why.into(), errno: None, known: Some(known) };
+    let refusal = SourceRefusal { why: why.into(), known: Some(known), ..SourceRefusal::default() };
     SourceAttempt { refusals: vec![refusal], ..SourceAttempt::default() }
 }
 
@@ -77,7 +77,8 @@ fn refused(error: &sys::Error) -> SourceAttempt {
 }
 
 fn refusal(error: &sys::Error) -> SourceRefusal {
-    SourceRefusal { why: error.to_string(), errno: error.number(), known: None }
+    let path = error.path.as_ref().map(|path| path.display().to_string());
+    SourceRefusal { why: error.to_string(), errno: error.number(), path, known: None }
 }
 
 /// What an attempt came to: `seen` if it succeeded.

@@ -5,6 +5,7 @@ use super::{attempt, closed, partly, refused, works};
 use machine::{Root, block};
 use model::doctor::{KnownObstacle, SourceAttempt, SourceId, SourceRefusal};
 use std::path::Path;
+use sys::ErrorKind;
 use sys::nbd::NbdClient;
 use sys::uring::Queue;
 
@@ -75,7 +76,7 @@ fn fuse() -> SourceAttempt {
             let refusal = SourceRefusal {
                 why: why.to_owned(),
                 known: Some(KnownObstacle::NotInKernel),
-                errno: None,
+                ..SourceRefusal::default()
             };
             SourceAttempt { refusals: vec![refusal], ..works("file systems can be served") }
         }
@@ -90,7 +91,10 @@ fn loop_devices() -> SourceAttempt {
 fn nbd() -> SourceAttempt {
     match NbdClient::open() {
         Ok(_) if sys::nbd::path(0).exists() => works("the kernel's client answers"),
-        Ok(_) => closed("/dev/nbd0 is missing", KnownObstacle::NotInKernel),
+        Ok(_) => closed("/dev/nbd0 is missing", KnownObstacle::NotLoaded),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            closed(error.to_string(), KnownObstacle::NotLoaded)
+        }
         Err(error) => refused(&error),
     }
 }

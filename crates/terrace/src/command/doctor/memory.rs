@@ -1,7 +1,8 @@
 //! What is in memory and in swap, and pages of other sizes: each is tried on a page or a file of
-//! this process, and on process 1.
+//! this process, and on processes of others.
 
 use super::{attempt, closed, idle, partly, refused, works};
+use machine::others::processes_of_others;
 use machine::pagemap::{Pagemap, are_places_shown};
 use machine::{Root, smaps, swap};
 use model::doctor::{KnownObstacle, SourceAttempt, SourceId, SourceRefusal};
@@ -14,7 +15,8 @@ use sys::process_memory::{self, MemoryAdvice};
 
 /// Two huge pages of 2 MiB: the kernel may have room for one of them only.
 const HUGE_BYTES: usize = 4 << 20;
-const INIT: u32 = 1;
+/// Processes of others that are looked into.
+const OTHERS_MAX: usize = 16;
 /// No swap area: /proc makes no files.
 const NO_AREA: &str = "/proc/no-swap-area-of-terrace";
 
@@ -22,7 +24,7 @@ pub(super) fn examine(root: &Root) -> [(SourceId, SourceAttempt); 6] {
     [
         (SourceId::Cachestat, cachestat()),
         (SourceId::Pagemap, pagemap(root)),
-        (SourceId::ProcessMemory, process_memory()),
+        (SourceId::ProcessMemory, process_memory(root)),
         (SourceId::TransparentHugePages, transparent(root)),
         (SourceId::HugePages, huge(root)),
         (SourceId::Swap, swap_areas(root)),
@@ -48,32 +50,57 @@ fn cachestat() -> SourceAttempt {
     }
 }
 
-/// The own pages, their places, and the pages of process 1.
+/// The own pages, their places, and pages of others.
 fn pagemap(root: &Root) -> SourceAttempt {
     let seen = "pages of this process";
     match are_places_shown(root) {
         Err(error) => refused(&error),
         Ok(false) => {
             let why = "the kernel hides where pages lie".to_owned();
-            let refusal = SourceRefusal { why, errno: None, known: None };
+            let refusal = SourceRefusal { why, ..SourceRefusal::default() };
             SourceAttempt { refusals: vec![refusal], ..works(seen) }
         }
-        Ok(true) => match Pagemap::open(root, INIT) {
-            Ok(_) => works("pages of all processes, and their slots in swap"),
-            Err(error) => partly(format!("{seen}, and their slots in swap"), &error),
-        },
+        Ok(true) => of_others(
+            root,
+            |pid| Pagemap::open(root, pid).map(drop),
+            |some| match some {
+                Some(some) => format!("pages and swap slots of this process, and of {some}"),
+                None => format!("{seen}, and their slots in swap"),
+            },
+        ),
     }
 }
 
-/// A byte of process 1, at an address where nothing is mapped, and advice for no range at all.
-fn process_memory() -> SourceAttempt {
+/// A byte at an address where nothing is mapped, and advice for no range at all.
+fn process_memory(root: &Root) -> SourceAttempt {
     let page = sys::process::page_bytes() as u64;
-    let touched = process_memory::touch(INIT, &[page]);
-    let advised = touched.and_then(|_| {
-        let process = sys::pidfd::open(INIT)?;
-        process_memory::advise(process.as_fd(), &[], MemoryAdvice::WillNeed)
-    });
-    attempt(advised, |_| "process 1 may be read and advised on".to_owned())
+    let look = |pid| {
+        process_memory::touch(pid, &[page])?;
+        let process = sys::pidfd::open(pid)?;
+        process_memory::advise(process.as_fd(), &[], MemoryAdvice::WillNeed).map(drop)
+    };
+    of_others(root, look, |some| {
+        some.map_or_else(String::new, |some| format!("read and advised on: {some}"))
+    })
+}
+
+/// Looks into processes of others; `seen` words how many of them could be: `None` for none.
+fn of_others(
+    root: &Root,
+    look: impl Fn(u32) -> sys::Result<()>,
+    seen: impl Fn(Option<String>) -> String,
+) -> SourceAttempt {
+    let others = processes_of_others(root, OTHERS_MAX);
+    if others.is_empty() {
+        return idle("there is no process of others");
+    }
+    let answers: Vec<sys::Result<()>> = others.iter().map(|pid| look(*pid)).collect();
+    let open = answers.iter().filter(|answer| answer.is_ok()).count();
+    let some = (open > 0).then(|| format!("{open} of {} other processes", others.len()));
+    match answers.into_iter().find_map(Result::err) {
+        None => works(seen(some)),
+        Some(error) => partly(seen(some), &error),
+    }
 }
 
 fn transparent(root: &Root) -> SourceAttempt {
@@ -117,7 +144,12 @@ fn swap_areas(root: &Root) -> SourceAttempt {
     match sys::swap_area::on(Path::new(NO_AREA), 0) {
         Err(error) if error.kind == ErrorKind::NotFound && areas.starts_with("no ") => idle(areas),
         Err(error) if error.kind == ErrorKind::NotFound => works(areas),
-        Err(error) => partly(areas, &error),
+        Err(error) => {
+            let why = "no area may be switched on".to_owned();
+            let errno = error.number();
+            let refusal = SourceRefusal { why, errno, ..SourceRefusal::default() };
+            SourceAttempt { refusals: vec![refusal], ..works(areas) }
+        }
         // Not possible: there is no such file.
         Ok(()) => works(areas),
     }

@@ -130,14 +130,15 @@ mod tests {
 
     #[test]
     fn a_mark_counts_only_in_namespaces_but_that_of_podman() {
-        let docker = FakeRoot::new().file("/.dockerenv", "").root();
-        assert_eq!(marked(&docker, true), RunPlace::Host);
-        assert_eq!(marked(&docker, false), RunPlace::Docker);
-        let podman = FakeRoot::new().file("/run/.containerenv", "").root();
-        assert_eq!(marked(&podman, true), RunPlace::Podman);
-        let none = FakeRoot::new().root();
-        assert_eq!(marked(&none, false), RunPlace::Namespace);
-        assert_eq!(marked(&none, true), RunPlace::Host);
+        let at = |fake: &FakeRoot| Root::at(fake.path());
+        let docker = FakeRoot::new().file("/.dockerenv", "");
+        assert_eq!(marked(&at(&docker), true), RunPlace::Host);
+        assert_eq!(marked(&at(&docker), false), RunPlace::Docker);
+        let podman = FakeRoot::new().file("/run/.containerenv", "");
+        assert_eq!(marked(&at(&podman), true), RunPlace::Podman);
+        let none = FakeRoot::new();
+        assert_eq!(marked(&at(&none), false), RunPlace::Namespace);
+        assert_eq!(marked(&at(&none), true), RunPlace::Host);
     }
 
     #[test]
