@@ -63,7 +63,7 @@ impl Page {
     }
 }
 
-/// Whether this process is shown where pages lie, in memory and in swap: asked of a page of its own.
+/// Whether this process is shown the places of pages in memory and in swap: asked of an own page.
 ///
 /// # Errors
 /// `NotFound` where the kernel has no such file, `Denied` where it is hidden.

@@ -76,7 +76,7 @@ function whyInnocent(evidence, cost_ns) {
 }
 
 /**
- * What else there is to say, closed at first.
+ * The rest, closed at first.
  * @param {any} explain @param {(chosen: Chosen | null) => void} choose
  * @param {string | null} now which is shown
  */

@@ -1,4 +1,5 @@
-//! What the kernel counts of threads and of stalls, and how steadily a recorder can read it.
+//! Rows of the sources that count: what the kernel charges to threads, whether anything stalls, and
+//! how steadily a recorder can read it.
 
 use super::needs::{
     ClosingSetting, IPC_LOCK, NET_ADMIN, PermitText, SYS_NICE, SYS_PTRACE, SourceNeeds,

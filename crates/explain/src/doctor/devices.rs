@@ -1,4 +1,5 @@
-//! Block devices, and how files and devices are read and served.
+//! Rows of block devices, of the ways in which files and devices are read, and of those in which a
+//! cache is served.
 
 use super::needs::{ClosingSetting, DAC_READ_SEARCH, PermitText, SYS_ADMIN, SourceNeeds};
 use model::doctor::SourceId;

@@ -1,4 +1,5 @@
-//! Events of the kernel, and what a recorder needs to understand them.
+//! Rows of the events of the kernel, by programs in it and by rings of samples, and of what a
+//! recorder needs to understand them.
 
 use super::needs::{BPF, ClosingSetting, PERFMON, PermitText, SYSLOG, SourceNeeds};
 use model::doctor::SourceId;

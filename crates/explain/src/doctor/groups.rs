@@ -1,4 +1,5 @@
-//! Control groups of both versions, and the right to mount.
+//! Rows of control groups of both versions, and of the right to mount: what a command can be given
+//! for itself.
 
 use super::needs::{PermitText, SYS_ADMIN, SourceNeeds};
 use model::doctor::SourceId;

@@ -1,4 +1,5 @@
-//! What is in memory and in swap, whose it is, and pages of other sizes.
+//! Rows of memory: what is in it and in swap, whose it is, whether others may restore it, and pages
+//! of other sizes.
 
 use super::needs::{
     ClosingSetting, FOWNER, PermitText, SYS_ADMIN, SYS_NICE, SYS_PTRACE, SourceNeeds,

@@ -1,4 +1,5 @@
-//! What a source takes, and what it costs if it is missing: the form of a row.
+//! The form of a row: what a source takes, and what it costs if it is missing. The rows are in one
+//! file a family.
 
 use model::doctor::{PermitLine, SourceCost, SourceId};
 

@@ -186,8 +186,9 @@ fn programs(sights: &BTreeMap<String, SourceState>) -> SourceAttempt {
     let is_open = |name: &&str| sights.get(*name).is_some_and(SourceState::is_open);
     let names: Vec<&str> =
         open.filter(is_open).map(|name| name.trim_start_matches("events.")).collect();
-    let lost = sights.keys().filter_map(|name| name.strip_prefix(&format!("{IN_KERNEL}.")));
-    let lost: Vec<&str> = lost.collect();
+    let prefix = format!("{IN_KERNEL}.");
+    let lost: Vec<&str> =
+        sights.keys().filter_map(|name| name.strip_prefix(prefix.as_str())).collect();
     let mut attempt = works(format!("they sum up {}", names.join(", ")));
     if !lost.is_empty() {
         let why = format!("this kernel has no event for {}", lost.join(", "));

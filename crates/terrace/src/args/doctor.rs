@@ -1,4 +1,5 @@
-//! Options of `terrace doctor`.
+//! Options of `terrace doctor`. It has no `--record` and names no host: its report is about rights,
+//! and is made to be passed on.
 
 use clap::Args;
 use std::path::PathBuf;

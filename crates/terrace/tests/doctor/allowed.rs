@@ -184,9 +184,12 @@ fn small_root(directory: &Path) -> std::path::PathBuf {
         std::fs::create_dir_all(root.join(name)).unwrap();
     }
     std::fs::copy(TERRACE, root.join("terrace")).unwrap();
-    let loaded = Command::new("ldd").arg(TERRACE).output().unwrap();
-    let loaded = String::from_utf8(loaded.stdout).unwrap();
-    for library in loaded.split_whitespace().filter(|word| word.starts_with('/')) {
+    let listed = Command::new("ldd").arg(TERRACE).output().unwrap();
+    for library in String::from_utf8(listed.stdout)
+        .unwrap()
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+    {
         let to = root.join(library.trim_start_matches('/'));
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::copy(library, to).unwrap();

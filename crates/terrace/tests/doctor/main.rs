@@ -1,5 +1,5 @@
-//! `terrace doctor` as root, as an ordinary user, and with each thing taken from it that a container
-//! takes: what it says must follow, and what it prints as a line must help.
+//! `terrace doctor` as root, as an ordinary user, and with each thing taken from it that a
+//! container takes: what it says must follow, and what it prints as a line must help.
 // A helper of tests may unwrap as the tests do.
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! What is taken away is reported: rights, namespaces, mounts, devices, system calls. Each test sees
-//! the source work before, so that it cannot pass where nothing was there.
+//! What is taken away is reported: rights, namespaces, mounts, devices, system calls. Each test
+//! sees the source work before, so that it cannot pass where nothing was there.
 
 use crate::support::{TERRACE, has_program, run};
 use crate::{ORDINARY, examined, health, lines, root_has, source, sources, staged};
@@ -49,7 +49,7 @@ fn the_verdict_of_an_ordinary_user_points_to_the_doctor() {
 }
 
 #[test]
-fn root_without_the_capability_is_told_which() {
+fn root_without_a_capability_reads_which() {
     if !root_has("ebpf") {
         return;
     }

@@ -1,4 +1,5 @@
-//! The report itself: its first sentence, its forms, and that nothing is changed by it.
+//! The report itself: its first sentence, its forms, that it agrees with a recording, and that
+//! nothing is changed or left by it.
 
 use crate::support::TERRACE;
 use crate::support::{has_program, run, terrace, valid_explanation};

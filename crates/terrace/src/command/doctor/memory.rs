@@ -56,7 +56,7 @@ fn pagemap(root: &Root) -> SourceAttempt {
     match are_places_shown(root) {
         Err(error) => refused(&error),
         Ok(false) => {
-            let why = "the kernel hides where pages lie".to_owned();
+            let why = "the kernel hides the places of pages".to_owned();
             let refusal = SourceRefusal { why, ..SourceRefusal::default() };
             SourceAttempt { refusals: vec![refusal], ..works(seen) }
         }
