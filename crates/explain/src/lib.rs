@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod comparison;
 pub mod copying;
+pub mod doctor;
 pub mod finding;
 mod numbers;
 pub mod observed;

@@ -18,6 +18,7 @@ pub mod kernel;
 pub mod maps;
 pub mod memory;
 pub mod mounts;
+pub mod others;
 pub mod pagemap;
 mod parse;
 pub mod pressure;

@@ -63,6 +63,23 @@ impl Page {
     }
 }
 
+/// Whether this process is shown the places of pages in memory and in swap: asked of an own page.
+///
+/// # Errors
+/// `NotFound` where the kernel has no such file, `Denied` where it is hidden.
+pub fn are_places_shown(root: &Root) -> Result<bool> {
+    let path = root.path("/proc/self/pagemap");
+    let read = |source| Error::new("read", source).at(&path);
+    let own = Box::new(1u8);
+    let address = std::hint::black_box(&raw const *own) as u64;
+    let mut entry = [0; ENTRY_BYTES];
+    let file = File::open(&path).map_err(read)?;
+    let page = address / sys::process::page_bytes() as u64;
+    file.read_exact_at(&mut entry, page * ENTRY_BYTES as u64).map_err(read)?;
+    let entry = u64::from_ne_bytes(entry);
+    Ok(entry & PRESENT != 0 && entry & ((1 << FRAME_BITS) - 1) != 0)
+}
+
 /// The pagemap of one process, held open: it stays with the memory that the process had then,
 /// also when the process runs another program or its number passes on.
 #[derive(Debug)]
@@ -152,6 +169,19 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use testkit::{Cgroup, FakeRoot, SwapArea};
+
+    #[test]
+    fn places_are_shown_to_an_admin_and_hidden_from_others() {
+        let shown = || are_places_shown(&Root::system());
+        match shown() {
+            Ok(is_shown) => assert_eq!(is_shown, testkit::is_admin()),
+            Err(error) => return testkit::skip(error),
+        }
+        if testkit::is_root() {
+            assert!(!sys::process::as_user(65_534, 65_534, shown).unwrap().unwrap_or(false));
+        }
+        assert!(are_places_shown(&Root::at(FakeRoot::new().path())).is_err());
+    }
 
     #[test]
     fn entries_are_decoded() {

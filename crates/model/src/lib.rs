@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod copy_gauges;
 pub mod curves;
 pub mod device;
+pub mod doctor;
 pub mod duration;
 pub mod engine;
 mod error_chain;

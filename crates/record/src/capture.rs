@@ -20,6 +20,7 @@ mod recent;
 mod sampler;
 mod servers;
 mod shown_sink;
+mod sources;
 mod target;
 mod watch;
 
@@ -29,6 +30,7 @@ pub use day_clock::DayClock;
 pub use live::Live;
 pub use marks::{MAX_MARK_BYTES, mark};
 pub use recent::Keep;
+pub use sources::examine_sources;
 pub use watch::{WatchEvent, watch, watch_reporting};
 
 use crate::file::KeptBytes;

@@ -9,6 +9,15 @@ use crate::Result;
 use std::path::{Path, PathBuf};
 use sys::directory::Directory;
 
+/// The file for the types of the kernel.
+pub(crate) const KERNEL_TYPES: &str = "kernel-types";
+/// The file for the functions of the kernel.
+pub(crate) const FUNCTIONS: &str = "functions";
+/// The file for the functions of the kernel by which processor time is divided.
+pub(crate) const PROCESSOR_FUNCTIONS: &str = "processor-functions";
+/// What is kept of the kernel.
+pub(crate) const KEPT_OF_KERNEL: [&str; 3] = [KERNEL_TYPES, FUNCTIONS, PROCESSOR_FUNCTIONS];
+
 /// The directory of this user, made if it was not there.
 ///
 /// # Errors

@@ -20,6 +20,8 @@ use row::Charges;
 use std::collections::{HashMap, HashSet, VecDeque};
 use sys::taskstats::{Connection, Stats};
 
+pub(crate) use sights::DELAY_SWITCH;
+
 /// Whose tasks are kept.
 #[derive(Clone, Debug, Default)]
 pub struct TaskScope {

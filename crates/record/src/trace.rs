@@ -109,6 +109,11 @@ impl Family {
     }
 }
 
+/// How many functions of the kernel are known by their addresses: what stacks are understood by.
+pub(crate) fn kernel_functions() -> usize {
+    FunctionTable::of_kernel().count()
+}
+
 /// Loads programs into the kernel, or says why it cannot.
 type OpenInKernel = fn(
     &BTreeSet<Family>,

@@ -53,6 +53,16 @@ pub fn loaded() -> Result<Vec<String>> {
     infos.collect::<std::result::Result<_, _>>().map_err(|error| failed(READ, &error))
 }
 
+/// Whether the kernel takes any program of this process: a program of two instructions is loaded
+/// and given up again, attached to nothing.
+///
+/// # Errors
+/// `Denied` without `CAP_BPF` and `CAP_PERFMON`, or in a user namespace; `Unsupported` where the
+/// kernel or a filter has no such call.
+pub fn examine_right() -> Result<()> {
+    object::load_smallest().map_err(|error| Error::new(LOAD, error))
+}
+
 /// What a program may be attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attachment {
@@ -506,4 +516,24 @@ unsafe fn owned_descriptor(number: libc::c_long) -> OwnedFd {
     use std::os::fd::FromRawFd;
     // SAFETY: the caller's; descriptors are small numbers.
     unsafe { OwnedFd::from_raw_fd(number as libc::c_int) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorKind;
+    use crate::process::as_user;
+
+    #[test]
+    fn the_smallest_program_is_taken_from_root_and_refused_to_others() {
+        if !testkit::is_admin() {
+            return testkit::skip("CAP_SYS_ADMIN");
+        }
+        match examine_right() {
+            Ok(()) => {}
+            Err(error) => return testkit::skip(format!("programs in the kernel: {error}")),
+        }
+        let refused = as_user(65_534, 65_534, examine_right).unwrap().unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::Denied, "{refused}");
+    }
 }

@@ -54,6 +54,14 @@ pub struct LoopDevice {
     path: PathBuf,
 }
 
+/// Opens what gives out loop devices, and closes it again: no device is made or taken.
+///
+/// # Errors
+/// `NotFound` without loop devices, `Denied` for users who may not have any.
+pub fn examine_control() -> Result<()> {
+    open_control("open").map(drop)
+}
+
 impl LoopDevice {
     /// Attaches the first free device to `file`; `name` is what `losetup` shows besides the path
     /// that the kernel knows.
@@ -207,11 +215,14 @@ fn config(file: &File, name: &Path, options: LoopOptions) -> [u8; CONFIG_BYTES] 
 
 fn control(request: libc::c_ulong, argument: libc::c_ulong) -> Result<libc::c_int> {
     const OPERATION: &str = "use";
-    let opened = File::open(CONTROL);
-    let control = opened.map_err(|error| Error::new(OPERATION, error).at(CONTROL))?;
+    let control = open_control(OPERATION)?;
     // SAFETY: these requests take a number and no pointer.
     let answer = unsafe { libc::ioctl(control.as_raw_fd(), request as _, argument) };
     check(OPERATION, answer).map_err(|error| error.at(CONTROL))
+}
+
+fn open_control(operation: &'static str) -> Result<File> {
+    File::open(CONTROL).map_err(|error| Error::new(operation, error).at(CONTROL))
 }
 
 #[cfg(test)]
@@ -294,5 +305,16 @@ mod tests {
         assert_eq!(std::fs::read(device.0.path()).unwrap(), vec![7u8; 64 << 10]);
         let size = format!("/sys/block/loop{}/ro", device.0.number());
         assert_eq!(std::fs::read_to_string(size).unwrap().trim(), "1");
+    }
+
+    #[test]
+    fn the_control_opens_to_those_who_may_have_a_device() {
+        if let Err(error) = examine_control() {
+            return testkit::skip(format!("loop devices: {error}"));
+        }
+        if testkit::is_root() {
+            let refused = crate::process::as_user(65_534, 65_534, examine_control).unwrap();
+            assert_eq!(refused.unwrap_err().kind, crate::ErrorKind::Denied);
+        }
     }
 }

@@ -16,6 +16,10 @@ use std::path::Path;
 pub enum Capability {
     /// Read any file, whatever its permissions.
     DacReadSearch = 2,
+    /// What else only the owner of a file may do.
+    Fowner = 3,
+    /// Settings of the network, and reports of threads that end.
+    NetAdmin = 12,
     /// Lock memory beyond the limit, use huge pages of a pool.
     IpcLock = 14,
     /// Read any process's maps and memory.
@@ -26,6 +30,8 @@ pub enum Capability {
     SysNice = 23,
     /// Go beyond resource limits.
     SysResource = 24,
+    /// The addresses of the kernel's functions.
+    Syslog = 34,
     /// Performance counters of other processes and the kernel.
     Perfmon = 38,
     /// Run programs in the kernel.
@@ -191,11 +197,14 @@ mod tests {
         let effective = u64::from_str_radix(line.trim(), 16).unwrap();
         for capability in [
             Capability::DacReadSearch,
+            Capability::Fowner,
+            Capability::NetAdmin,
             Capability::IpcLock,
             Capability::SysPtrace,
             Capability::SysAdmin,
             Capability::SysNice,
             Capability::SysResource,
+            Capability::Syslog,
             Capability::Perfmon,
             Capability::Bpf,
         ] {

@@ -9,6 +9,7 @@ pub mod choice;
 pub mod classic;
 pub mod compare;
 pub mod copy;
+pub mod doctor;
 pub mod hog;
 pub mod lab;
 pub mod measure;
@@ -160,6 +161,13 @@ pub enum Command {
     /// `explain`, `compare` and `export` read the recording like any other. What the tool did not
     /// report stays unseen.
     Import(recordings::ImportArgs),
+    /// Say which sources this kernel, this user and this container allow, and what is missing
+    ///
+    /// Tries each source that commands read (kernel events, accounting, memory, control groups,
+    /// devices), for about a second. For each that does not work it prints why, which commands that
+    /// costs, and the exact line that would allow it, with its risk. It runs none of these lines,
+    /// changes nothing and leaves nothing. The exit status is 1 if one of them would allow more.
+    Doctor(doctor::DoctorArgs),
     /// Restore settings that --apply changed and a crash left changed
     ///
     /// A run restores its own changes at its end. A journal lists what a crash left, and this

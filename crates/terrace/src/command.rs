@@ -11,6 +11,7 @@ mod compare;
 mod convert;
 mod copy;
 mod deliver;
+mod doctor;
 mod explain;
 mod helper;
 mod hog;
@@ -71,6 +72,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::Mark(args) => ("mark", record::mark(args)),
         Command::Export(args) => ("export", convert::export(args)),
         Command::Import(args) => ("import", convert::import(args)),
+        Command::Doctor(args) => ("doctor", doctor::doctor(args, color)),
         Command::Undo(args) => ("undo", undo::undo(args)),
         Command::Hog(args) => ("hog", hog::hog(args, color)),
         Command::HogProcess => ("hog-process", hog::process()),

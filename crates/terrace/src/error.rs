@@ -99,7 +99,11 @@ impl From<record::Error> for Error {
             record::ErrorKind::CommandNotExecutable => exit::NOT_EXECUTABLE,
             _ => Exit::Partial,
         };
-        Self::new(exit, error_chain(&error))
+        let failure = Self::new(exit, error_chain(&error));
+        if exit == Exit::Impossible {
+            return failure.hint("`terrace doctor` says what this machine allows");
+        }
+        failure
     }
 }
 

@@ -12,6 +12,7 @@ pub mod clean;
 pub mod compare;
 pub mod copy;
 pub mod csv;
+pub mod doctor;
 pub mod figure;
 pub mod hog;
 pub mod json;

@@ -94,7 +94,7 @@ fn a_command_is_watched_and_what_only_root_sees_is_named() {
         assert!(blind.contains(&what), "{what}: {blind:?}");
     }
     let page = user.terrace("explain --details x.trec").done();
-    assert!(page.contains(" Could not be seen\n"), "{page}");
+    assert!(page.contains(" Could not be seen (why: `terrace doctor`)\n"), "{page}");
     assert!(page.contains("to see it: sudo"), "{page}");
 }
 

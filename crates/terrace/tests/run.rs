@@ -189,7 +189,7 @@ fn an_ordinary_user_learns_what_root_would_see() {
     command.current_dir("/tmp");
     let ran = run(command);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-    assert!(ran.err.contains("sudo shows it"), "{}", ran.err);
+    assert!(ran.err.contains("sudo shows it, `terrace doctor` why"), "{}", ran.err);
     assert!(!ran.err.contains("asleep") && !ran.err.contains("sleep 9"), "{}", ran.err);
 }
 

@@ -322,7 +322,7 @@ fn an_ordinary_user_sees_what_may_be_seen_and_what_not() {
     let Some(mut top) = Terminal::start(&command, 100, 30) else {
         return;
     };
-    top.until("Cannot be seen without root: ");
+    top.until("Cannot be seen without root (why: `terrace doctor`): ");
     top.until(" memory memory used");
     top.keys("q");
     top.ended(0);

@@ -76,7 +76,7 @@ function whyInnocent(evidence, cost_ns) {
 }
 
 /**
- * What else there is to say, closed at first.
+ * The rest, closed at first.
  * @param {any} explain @param {(chosen: Chosen | null) => void} choose
  * @param {string | null} now which is shown
  */
@@ -115,7 +115,7 @@ export function remarks(explain, choose, now) {
     "section.remarks",
     { id: "remarks" },
     folded("not-to-blame", "Not to blame", cleared),
-    folded("unseen", "Not seen", unseen),
+    folded("unseen", "Not seen (why: terrace doctor)", unseen),
     folded("doubts", "Doubts", doubts),
     folded("contradictions", "Contradictions", contradictions),
     folded("usual-doubts", "Usual doubts, which change nothing", usual),

@@ -12,6 +12,7 @@ use crate::ranges;
 use machine::Root;
 use machine::cgroup;
 use machine::mounts::{self, Mount};
+use model::doctor::POINTER;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use sys::process::{Capability, has_capability};
@@ -62,7 +63,7 @@ pub fn show(root: &Root, request: &RestoreRequest) -> Result<WorkingSetReport> {
     let mut plan = restore::plan(root, request)?;
     if request.selection == Selection::All && !has_capability(Capability::SysPtrace) {
         let note = "processes of other users are not seen: that takes the capability SYS_PTRACE";
-        plan.notes.push(note.to_owned());
+        plan.notes.push(format!("{note} ({POINTER})"));
     }
     let targets = targets::find(root, &request.selection)?;
     // The plan has asked the same, and its notes name what was left out.

@@ -59,11 +59,39 @@ pub(super) fn make(pid: u32) -> (Option<OwnGroup>, SourceState) {
     }
 }
 
+/// Whether [`make`] would find a place for a group: an empty one is made and removed. Where a
+/// service manager would be asked for a scope, its tree is left alone.
+///
+/// # Errors
+/// Why not, and the error number if the kernel gave one.
+pub(super) fn examine() -> Result<(), (String, Option<i32>)> {
+    if sys::process::effective_uid() != 0 {
+        return Err(("only root may make a control group for the command".to_owned(), None));
+    }
+    if Path::new(SERVICE_MANAGER).is_dir() {
+        return Ok(());
+    }
+    let parent = own_directory(&Root::system());
+    let parent = parent.ok_or(("no cgroup2 tree shows the own group".to_owned(), None))?;
+    let directory = group_directory(&parent, 0);
+    let refused = |error: std::io::Error| {
+        let why = format!("no control group can be made: {}", sys::plain_reason(&error));
+        (why, error.raw_os_error())
+    };
+    fs::create_dir(&directory).map_err(refused)?;
+    fs::remove_dir(&directory).map_err(refused)
+}
+
+/// The group of the recorder's command `pid`.
+fn group_directory(parent: &Path, pid: u32) -> PathBuf {
+    parent.join(format!("{PREFIX}{}-{pid}", std::process::id()))
+}
+
 /// A child group next to our own processes, in the tree of version 2.
 fn child_of_own(root: &Root, pid: u32) -> Result<OwnGroup, String> {
     let parent = &own_directory(root).ok_or("no cgroup2 tree shows the own group")?;
     remove_leftovers(parent);
-    let directory = parent.join(format!("{PREFIX}{}-{pid}", std::process::id()));
+    let directory = group_directory(parent, pid);
     let words = |error| format!("no control group can be made: {}", sys::plain_reason(&error));
     fs::create_dir(&directory).map_err(words)?;
     // From here on `Drop` removes it.

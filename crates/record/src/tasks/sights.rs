@@ -12,7 +12,7 @@ use sys::taskstats::Connection;
 pub(super) const WITNESS: u32 = 1;
 
 /// The setting that switches delay accounting for threads that begin after it.
-pub(super) const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
+pub(crate) const DELAY_SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
 /// A listener to the ends of threads, and the sight of them.
 pub(super) fn listen() -> (Option<Connection>, SourceState) {
@@ -31,7 +31,7 @@ pub(super) fn listen() -> (Option<Connection>, SourceState) {
 
 /// Whether threads that begin now are charged for block I/O, and the sight of it.
 pub(super) fn delay_accounting(since_boot: bool) -> (bool, SourceState) {
-    delays_of(fs::read_to_string(SWITCH).ok().as_deref(), since_boot)
+    delays_of(fs::read_to_string(DELAY_SWITCH).ok().as_deref(), since_boot)
 }
 
 fn delays_of(switch: Option<&str>, since_boot: bool) -> (bool, SourceState) {

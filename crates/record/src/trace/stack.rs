@@ -43,6 +43,11 @@ impl FunctionTable {
         TABLE.get_or_init(|| Self { names: functions::names(), functions: Vec::new() })
     }
 
+    /// How many functions it has.
+    pub fn count(&self) -> usize {
+        self.functions.len()
+    }
+
     fn meaning(&self, address: u64) -> Option<FunctionMeaning> {
         // A return address may be the first byte behind the function, never its first byte.
         let after = self.functions.partition_point(|function| function.start < address);

@@ -258,6 +258,31 @@ fn load_types(types: &[u8]) -> Result<OwnedFd> {
     owned.map_err(|error| Error::new(LOAD, error))
 }
 
+/// Loads a program of two instructions for a perf event, and gives it up again.
+pub(super) fn load_smallest() -> std::io::Result<()> {
+    /// `r0 = 0; exit`, as linux/bpf.h encodes it on either order of bytes.
+    const INSTRUCTIONS: [[u8; 8]; 2] = [[0xb7, 0, 0, 0, 0, 0, 0, 0], [0x95, 0, 0, 0, 0, 0, 0, 0]];
+    /// The first fields of `union bpf_attr` for this command.
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        instruction_count: u32,
+        instructions: u64,
+        license: u64,
+    }
+    let mut load = Load {
+        kind: PERF_EVENT,
+        instruction_count: INSTRUCTIONS.len() as u32,
+        instructions: INSTRUCTIONS.as_ptr() as u64,
+        license: c"GPL".as_ptr() as u64,
+    };
+    // SAFETY: `Load` is the kernel's layout; what it points to outlives the call.
+    let descriptor = unsafe { command(PROGRAM_LOAD, &mut load) }?;
+    // SAFETY: the kernel has just given this descriptor, which has no other owner.
+    drop(unsafe { owned_descriptor(descriptor) });
+    Ok(())
+}
+
 /// A program, ready to be loaded.
 struct ProgramText<'a> {
     name: &'a str,

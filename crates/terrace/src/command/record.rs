@@ -16,6 +16,7 @@ use crate::output::progress::Progress;
 use crate::output::prose::{count, long_time, shell_word};
 use crate::output::{self, OutputTarget};
 use crate::service::Service;
+use model::doctor::POINTER;
 use model::recording::{Recording, SourceState};
 use record::capture::{self, Captured, RecordOptions, WatchEvent};
 use record::trace::{ACCESSES_KEPT, Family};
@@ -107,7 +108,7 @@ pub(super) fn accesses_kept(recording: &Recording) -> std::result::Result<String
     let sight = recording.facts.sight(Family::Accesses.sight());
     if let SourceState::Closed { why, remedy } = sight {
         let remedy = remedy.as_ref().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-        return Err(format!("no accesses were kept: {why}{remedy}"));
+        return Err(format!("no accesses were kept: {why}{remedy}; {POINTER}"));
     }
     let said = recording.spans.iter().rfind(|span| span.kind == ACCESSES_KEPT);
     said.map(|span| span.text.clone()).ok_or_else(|| "no accesses were kept".to_owned())

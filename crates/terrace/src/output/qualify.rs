@@ -8,6 +8,7 @@ use super::figure::{self, Digits, or_absent};
 use super::prose::PageText;
 use super::report::interrupted;
 use super::table::Table;
+use model::doctor::POINTER;
 use model::qualification::{
     CapacityCheck, CapacityOutcome, EraseBlock, Qualification, RequestFigures, StickLink,
     TransferFigures, WriteBurst,
@@ -200,7 +201,7 @@ fn erase_block(block: &EraseBlock) -> String {
             let source = source.as_deref().unwrap_or("read times");
             format!("Erase block: {} ({source}).", model::Bytes(bytes))
         }
-        (None, _, Some(reason)) => format!("Erase block: {reason}."),
+        (None, _, Some(reason)) => format!("Erase block: {reason} ({POINTER})."),
         (None, _, None) => "Erase block: not looked for.".to_owned(),
     }
 }

@@ -7,6 +7,7 @@ use super::prose::{self, PageText};
 use super::report::interrupted_after;
 use super::table::Table;
 use model::Bytes;
+use model::doctor::POINTER;
 use model::finding::Finding;
 use model::ramdisk::{
     Effect, Pass, PassEnd, RamDiskObservation, RamDiskVerdict, Round, RunRange, SLOW, TriedRemedy,
@@ -45,7 +46,7 @@ impl Report for RamdiskAnswer {
         let remedy = first.and_then(|first| first.remedy.as_ref());
         out.sentences(remedy.map(|remedy| format!("What to do: {remedy}")));
         out.sentences(judged.tried.iter().map(measured));
-        out.notes(judged.unseen.iter().map(|why| format!("Not seen: {why}")));
+        out.notes(judged.unseen.iter().map(|why| format!("Not seen: {why} ({POINTER})")));
         out.notes(&seen.notes);
         out.notes(cut(seen));
     }

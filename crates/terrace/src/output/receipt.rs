@@ -6,6 +6,7 @@ use super::Page;
 use super::figure::{self, Digits};
 use super::prose::{PageText, long_time};
 use model::cache_receipt::{CacheKind, CacheReceipt, CacheReceipts, ReceiptVerdict};
+use model::doctor::POINTER;
 
 pub fn page(receipts: &CacheReceipts, page: Page) -> String {
     let mut text = PageText::new(page);
@@ -24,7 +25,7 @@ pub fn page(receipts: &CacheReceipts, page: Page) -> String {
              which several may have waited at once.",
         );
     }
-    text.notes(receipts.unseen.iter().map(|why| format!("Not seen: {why}.")));
+    text.notes(receipts.unseen.iter().map(|reason| format!("Not seen: {reason} ({POINTER}).")));
     text.finish()
 }
 
@@ -115,7 +116,7 @@ mod tests {
             "It is so.".to_owned(),
             "Of reads since it was made: hits 9000, misses 1000. Dirty 0 B, ".to_owned(),
             "Of reads: hits 9000,".to_owned(),
-            "Not seen: dm-cache: `dmsetup table` failed: no permission.".to_owned(),
+            "Not seen: dm-cache: `dmsetup table` failed: no permission (why: `terrace doctor`).".to_owned(),
         ] {
             assert!(shown.contains(&line), "{line}: {shown}");
         }

@@ -170,6 +170,7 @@ fn next(survey: &Survey, page: Page) -> String {
     let mut commands = Vec::new();
     if !survey.machine.root {
         commands.push("sudo terrace survey (sees more)");
+        commands.push("terrace doctor (says why)");
     }
     commands.push("terrace survey --json");
     commands.push("terrace measure --help");

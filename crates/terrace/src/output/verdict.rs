@@ -28,6 +28,7 @@ use super::style::Tone;
 use super::survey::Detail;
 use super::table::{length, tied};
 use model::Grade;
+use model::doctor::{DOCTOR, POINTER};
 use model::explanation::{Explanation, Slice, TimeSlice, short_words};
 
 /// Threads count as one at a time while they were busy at most this much longer than the
@@ -230,12 +231,13 @@ fn unknown(explanation: &Explanation, setting: &VerdictSetting, page: Page) -> S
     }
     let percent = figure::percent(share);
     let what = format!("Unexplained, {percent}: cause cannot be seen");
+    let why = tied(POINTER);
     let mut unseen = explanation.unseen.iter();
     let remedy = unseen.find_map(|unseen| unseen.remedy.as_ref());
     let line = match remedy {
-        Some(_) if !setting.root => format!("{what}; sudo shows it."),
-        Some(remedy) => format!("{what}. To see it: {}", tied(remedy)),
-        None => format!("{what} here."),
+        Some(_) if !setting.root => format!("{what}; sudo shows it, {} why.", tied(DOCTOR)),
+        Some(remedy) => format!("{what} ({why}). To see it: {}", tied(remedy)),
+        None => format!("{what} here ({why})."),
     };
     paragraph(&line, Tone::Unknown, page)
 }

@@ -287,7 +287,7 @@ impl ProcessorFunctions {
 const NONE: &str = "-";
 
 impl KeptTable for ProcessorFunctions {
-    const FILE: &'static str = "processor-functions";
+    const FILE: &'static str = crate::run_directory::PROCESSOR_FUNCTIONS;
 
     fn find(symbols: BufReader<File>) -> Self {
         Self::read_symbols(symbols)

@@ -2,6 +2,7 @@
 //! knows both `bpf/*.h` and the nouns of this side.
 
 use crate::collect::{TREE_FIGURES, counts_block_waits};
+use crate::run_directory::KERNEL_TYPES as KERNEL_TYPES_FILE;
 use crate::trace::Family;
 use crate::trace::accesses::{AccessMaps, RING_BYTES};
 use crate::trace::block::{CLASS_COUNT, RequestSums, RequestTotals};
@@ -185,7 +186,7 @@ pub fn open(
     let names: Vec<&str> = [KERNEL_TYPES, EVENTS].concat();
     let make = || sys::bpf::kernel_types(&names);
     let rules = (sys::bpf::KERNEL_TYPES_FORM, &names);
-    let types = kept::bytes_of_kernel("kernel-types", &rules, make)?;
+    let types = kept::bytes_of_kernel(KERNEL_TYPES_FILE, &rules, make)?;
     let mut programs = Programs::open(&OBJECT.0, &types, &constants)?;
     let maps = Maps {
         members: programs.set("members")?,

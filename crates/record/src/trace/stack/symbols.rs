@@ -21,7 +21,7 @@ pub(super) struct Function {
 }
 
 impl KeptTable for Vec<Function> {
-    const FILE: &'static str = "functions";
+    const FILE: &'static str = crate::run_directory::FUNCTIONS;
 
     fn find(symbols: BufReader<File>) -> Self {
         read(symbols, &functions::names())

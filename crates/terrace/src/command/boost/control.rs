@@ -226,7 +226,11 @@ pub(super) fn unanswered(name: &str, why: &str) -> Error {
 /// Refuses other users.
 pub(super) fn only_root() -> Result<()> {
     let is_root = sys::process::effective_uid() == 0;
-    is_root.then_some(()).ok_or_else(|| Error::new(Exit::Impossible, "only root can use a cache"))
+    let refused = || {
+        Error::new(Exit::Impossible, "only root can use a cache")
+            .hint("sudo, and `terrace doctor` for what this machine allows")
+    };
+    is_root.then_some(()).ok_or_else(refused)
 }
 
 /// The question of a client; `None` if it asks nothing that is known.

@@ -90,7 +90,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
         Exit::Impossible,
         "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: without them the kernel does not show where memory of others is in swap",
     )
-    .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights"))
+    .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights; `terrace doctor` says what is missing"))
 }
 
 /// Whether this process may see slots and reach into others. Only advice needs the third right,

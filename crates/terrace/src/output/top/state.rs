@@ -8,6 +8,7 @@ use crate::output::prose::long_time;
 use crate::output::style::{Tone, Toned};
 use crate::output::table::{length, wrap};
 use crate::output::verdict::shortened;
+use model::doctor::POINTER;
 use model::duration::SECOND_NS;
 use model::explanation::{Explanation, StandingOut};
 
@@ -106,7 +107,7 @@ pub fn unseen(explanation: &Explanation, width: usize) -> Vec<Toned> {
     if names.is_empty() {
         return Vec::new();
     }
-    let text = format!("Cannot be seen without root: {}", names.join(", "));
+    let text = format!("Cannot be seen without root ({POINTER}): {}", names.join(", "));
     hanging(Tone::Unknown, &text, width).take(UNSEEN_LINES).collect()
 }
 

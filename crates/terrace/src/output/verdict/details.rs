@@ -9,6 +9,7 @@ use crate::output::prose::{commands_tied, count, grouped, indented, long_time, s
 use crate::output::style::Tone;
 use crate::output::table::{Cell, Table, tied};
 use model::Evidence;
+use model::doctor::POINTER;
 use model::explanation::{EventSource, Explanation, OverlappingPart, Slice, Unseen, short_words};
 
 /// Both bars, each with a line for every part, and what lies inside of them.
@@ -42,7 +43,7 @@ pub fn rest(explanation: &Explanation, page: Page) -> String {
         text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
     }
     let is_all_seen = explanation.unseen.is_empty();
-    text.push_str(&title("Could not be seen", is_all_seen, page));
+    text.push_str(&title(&format!("Could not be seen ({POINTER})"), is_all_seen, page));
     // Those of one reason and remedy together.
     let reason = |it: &'_ Unseen| (it.why.clone(), it.remedy.clone());
     let unseen = explanation.unseen.iter().map(|it| (reason(it), it.what.replace('_', " ")));

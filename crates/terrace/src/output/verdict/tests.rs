@@ -306,7 +306,7 @@ fn the_time_of_several_threads_is_not_wall_time() {
     let text = show(&crowded(), Detail::Brief, 80);
     assert!(text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"), "{text}");
     assert!(text.contains(" All threads together, 90 s of thread time:\n CPU 44% "), "{text}");
-    assert!(text.contains(" Unexplained, 9.7 %: cause cannot be seen. To see it:"), "{text}");
+    assert!(text.contains(" Unexplained, 9.7 %: cause cannot be seen (why: `terrace doctor`). To see it:"), "{text}");
     assert!(text.contains(" Doubt: 12 events were lost\n"), "{text}");
 }
 
@@ -402,7 +402,7 @@ fn without_root_it_says_who_sees_more() {
     let mut setting = setting();
     setting.root = false;
     let text = page(&crowded(), &setting, Detail::Brief, Page::plain(80));
-    assert!(text.contains("cause cannot be seen; sudo shows it."), "{text}");
+    assert!(text.contains("cause cannot be seen; sudo shows it, `terrace doctor` why."), "{text}");
 }
 
 #[test]
