@@ -1,11 +1,11 @@
 //! The workspace's own automation: `cargo xtask` with `tidy`, `test`, `attack`, `bench`,
-//! `bpf`, `docs` and `vm`.
+//! `bpf`, `dist`, `docs` and `vm`.
 //!
 //! `tidy` holds the rules that no compiler knows, `test` is the one command that says whether a
 //! change is good, `attack` runs the binary against hostile input, `bench` compares with peer
-//! programs and keeps the records, `bpf` builds the recorder's programs in the kernel, `docs` makes
-//! a site of the documents, `vm` runs a command in a machine of its own. Nothing here is needed to
-//! build or run the product.
+//! programs and keeps the records, `bpf` builds the recorder's programs in the kernel, `dist` makes
+//! the packages, `docs` a site of the documents, `vm` runs a command in a machine of its own.
+//! Nothing here is needed to build or run the product.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod attack;
@@ -13,6 +13,7 @@ mod bench;
 mod bpf;
 pub mod copy_cuts;
 pub mod database_cuts;
+pub mod dist;
 mod docs;
 mod error;
 mod process;
@@ -65,6 +66,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// The packages, from this commit; or, with --check, whether they are as they should be
+    Dist(dist::DistOptions),
     /// The documents as a site of linked pages, with search
     Docs,
     /// What a bench watches
@@ -125,6 +128,7 @@ pub fn run(args: &[String]) -> Result<u8, Error> {
         Task::Attack(options) => attack::run(&options)?,
         Task::Bench { words } => bench::run(&words)?,
         Task::Bpf { check } => bpf::run(check)?,
+        Task::Dist(options) => dist::run(&options)?,
         Task::Docs => docs::run()?,
         Task::PingPong { passes } => bench::recorder::switches::ping_pong(passes)?,
         Task::Crowd { processes, busy, forkers, threads } => {

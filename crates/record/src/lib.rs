@@ -32,3 +32,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use registry::{ABSENT, Registry, Row};
 pub use sink::RecordSink;
 pub use work::WorkSpec;
+
+/// How events of the kernel are followed, best first: by programs in the kernel (eBPF), or by rings
+/// of samples (perf). Which of them works is the running kernel's and the user's matter.
+pub const RECORDERS: [&str; 2] = ["eBPF", "perf"];

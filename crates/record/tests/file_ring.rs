@@ -255,6 +255,28 @@ fn a_damaged_segment_costs_only_itself() {
     assert_eq!(recording.series[0].at(last), Some(599));
 }
 
+/// After a downgrade the old program must not remove what only the new one reads.
+#[test]
+fn a_ring_of_a_newer_version_is_refused_and_stays() {
+    let directory = TempDir::new();
+    run().record(directory.path(), |_| {});
+    let mut names = directory.names();
+    names.retain(|name| name.ends_with(".trec"));
+    let segment = directory.join(&names[0]);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[8..10].copy_from_slice(&2u16.to_le_bytes());
+    let open = || Ring::open(directory.path(), MUCH, MUCH, &Facts::default());
+    // Its checksum is wrong now, which is damage.
+    std::fs::write(&segment, &bytes).unwrap();
+    drop(open().unwrap());
+    model::frame::reseal_file_header(&mut bytes).unwrap();
+    std::fs::write(&segment, &bytes).unwrap();
+    let error = open().unwrap_err();
+    assert_eq!(error.kind, record::ErrorKind::Impossible);
+    assert!(model::error_chain(&error).contains("format 2, this program reads up to 1"), "{error}");
+    assert_eq!(std::fs::read(&segment).unwrap(), bytes);
+}
+
 #[test]
 fn an_empty_directory_is_no_recording() {
     let directory = TempDir::new();

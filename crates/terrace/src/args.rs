@@ -21,11 +21,13 @@ pub mod run;
 pub mod shared;
 pub mod survey;
 pub mod value;
+mod version;
 pub mod warm;
 
 use crate::error::Error;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// Exit codes, units and environment; shown by `--help` and the manual.
 pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
@@ -50,7 +52,8 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
         "Environment",
         "NO_COLOR  if not empty, no colour unless --color always is given\n\
          COLUMNS   the width to fill if the output is not a terminal (else 80)\n\
-         TMPDIR    the temporary directory that survey looks at (else /tmp)",
+         TMPDIR    the temporary directory that survey looks at (else /tmp)\n\
+         STATE_DIRECTORY  where record --keep and explain have the ring, without a FILE",
     ),
 ];
 
@@ -62,7 +65,7 @@ pub const CLOSING_SECTIONS: [(&str, &str); 3] = [
 /// kernel events and its own scratch files. It sends nothing anywhere, and changes no setting
 /// without --apply. Start with `terrace survey`, or with `terrace run -- CMD`.
 #[derive(Debug, Parser)]
-#[command(name = "terrace", version, disable_help_subcommand = true, subcommand_value_name = "COMMAND", after_long_help = closing_text())]
+#[command(name = "terrace", version, long_version = version::LONG.as_str(), disable_help_subcommand = true, subcommand_value_name = "COMMAND", after_long_help = closing_text())]
 pub struct Cli {
     /// When to colour the output
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = When::Auto)]
@@ -249,7 +252,7 @@ pub enum Command {
         words: Vec<OsString>,
     },
     /// Print this program's manual page (read it with `terrace manual | man -l -`)
-    Manual,
+    Manual(ManualArgs),
     /// Print the completions for a shell
     Completions {
         /// The shell
@@ -304,6 +307,13 @@ pub struct MarkArgs {
     /// Its words
     #[arg(value_name = "TEXT", required = true, num_args = 1..)]
     pub text: Vec<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct ManualArgs {
+    /// Write a page for the program and one for each command to DIR instead, as packages need them
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub to: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]

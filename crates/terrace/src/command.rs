@@ -28,6 +28,7 @@ mod ramdisk;
 mod random;
 mod record;
 mod record_options;
+mod recorder_ring;
 mod run;
 mod survey;
 mod systemd;
@@ -87,7 +88,7 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::LabProcess { process } => ("lab-process", lab::process(process)),
         Command::Measure { probe } => (probe_name(probe), measure::probe(probe, color)),
         Command::MeasureProcess { words } => ("measure-process", measure::process(words)),
-        Command::Manual => ("manual", manual::print()),
+        Command::Manual(args) => ("manual", manual::manual(args)),
         Command::Completions { shell } => ("completions", manual::print_completions(*shell)),
     };
     outcome.map_err(|error| if_interrupted(error).during(name))

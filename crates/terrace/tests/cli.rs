@@ -67,7 +67,6 @@ const NONSENSE: &[(&str, &str)] = &[
     ("record -o x --trace network", "not one of sched, block"),
     ("record -o x --trace none,sched", "`none` cannot be combined with others"),
     ("mark", "TEXT... is missing"),
-    ("explain", "FILE is missing"),
     ("explain /nonexistent", "no such file"),
     ("explain x --at 25:00", "a time of day is"),
     ("explain x --at 1s --from 2s", "cannot be used with"),
@@ -186,7 +185,26 @@ fn help_names_commands_exit_status_units_and_environment() {
     ] {
         assert!(terrace(&format!("{command} --help")).done().contains("Usage:"));
     }
-    assert!(terrace("--version").done().starts_with("terrace "));
+    let version = terrace("--version").done();
+    assert!(version.starts_with("terrace "));
+    for part in ["commit ", "target ", std::env::consts::ARCH, "recorders ", "eBPF, perf"] {
+        assert!(version.contains(part), "{part}: {version}");
+    }
+    assert_eq!(terrace("-V").done().lines().count(), 1);
+}
+
+/// As packages need them: `man terrace-boost-attach`.
+#[test]
+fn every_command_has_a_page_of_its_own() {
+    let directory = TempDir::new();
+    terrace(&format!("manual --to {}", directory.join("pages").display())).done();
+    let page = |name: &str| std::fs::read_to_string(directory.join("pages").join(name));
+    for name in ["terrace", "terrace-run", "terrace-boost-attach", "terrace-measure-memcpy"] {
+        let text = page(&format!("{name}.1")).unwrap();
+        assert!(text.contains("\n.SH SYNOPSIS"), "{name}: {text}");
+    }
+    assert_eq!(page("terrace.1").unwrap(), terrace("manual").done());
+    assert!(page("terrace-hog-process.1").is_err(), "how this program calls itself");
 }
 
 #[test]

@@ -219,6 +219,29 @@ fn a_flight_recorder_is_a_directory() {
     assert!(explained(&ring)["wall_ns"].as_u64().unwrap() > 0);
 }
 
+/// The directory that systemd gives a unit with `StateDirectory=`.
+#[test]
+fn a_ring_is_found_without_its_name() {
+    let directory = TempDir::new();
+    let ring = directory.join("ring");
+    let with_ring = |line: &str| {
+        let mut command = command(line);
+        command.env("STATE_DIRECTORY", &ring).env("XDG_STATE_HOME", directory.join("state"));
+        run(command)
+    };
+    // One of the service may be here.
+    if !std::path::Path::new("/var/lib/terrace/recorder").exists() {
+        with_ring("explain").refused(2, "no flight recorder has a ring here");
+    }
+    let said = with_ring("record --for 300ms --keep 1h --keep-bytes 16m").done();
+    assert!(said.contains(&ring.display().to_string()), "{said}");
+    let explained = valid_explanation(&with_ring("explain --json").done());
+    assert!(explained["wall_ns"].as_u64().unwrap() > 0);
+    assert!(with_ring("top --recorder --once").done().contains("CPU"));
+    assert!(with_ring("view --html -").done().starts_with("<!"));
+    with_ring("record --for 300ms").refused(2, "--output FILE is missing");
+}
+
 #[test]
 fn a_directory_that_is_missing_is_refused() {
     terrace("record --for 1h -o /nonexistent/x.trec").refused(1, "/nonexistent/x.trec");

@@ -13,7 +13,9 @@ mod outage;
 use super::joined::read_closed;
 use super::read_back::with_lost_end;
 use super::reader::Limits;
-use super::segments::{Segment, lock, open_for_writing, remove, segment_name, segments};
+use super::segments::{
+    Segment, lock, open_for_writing, refuse_newer, remove, segment_name, segments,
+};
 use super::tail::flush_if_followed;
 use super::writer::{FILE_MODE, Writer};
 use crate::error::at;
@@ -79,8 +81,8 @@ impl Ring {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`] for no time, less than [`MIN_KEEP_BYTES`], or a directory that another
-    /// recorder uses; [`ErrorKind::Impossible`] for one that another user can change; others when
-    /// the directory cannot be used.
+    /// recorder uses; [`ErrorKind::Impossible`] for one that another user can change, or of a newer
+    /// version; others when the directory cannot be used.
     pub fn open(path: &Path, keep_ns: u64, keep_bytes: u64, facts: &Facts) -> Result<Self> {
         if keep_ns == 0 || keep_bytes < MIN_KEEP_BYTES {
             let least_kib = MIN_KEEP_BYTES >> 10;
@@ -90,6 +92,7 @@ impl Ring {
         let directory = open_for_writing(path)?;
         let lock = lock(&directory, path)?;
         let closed = segments(&directory)?;
+        refuse_newer(&directory, &closed)?;
         let current = start(&directory, facts)?;
         let mut ring = Self {
             directory,

@@ -4,10 +4,13 @@
 //! recorder from its work, and a file that any user can exchange would be read as a segment. So
 //! the lock is on a file that only its owner can open, and nothing in it is followed as a link.
 
+use super::chunk::{FILE_HEADER, FILE_HEADER_BYTES};
 use super::reader::starts_with_magic;
 use crate::error::at;
 use crate::{Error, ErrorKind, Result};
+use model::frame::FileHeader;
 use std::ffi::{OsStr, OsString};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use sys::directory::Directory;
@@ -118,6 +121,24 @@ pub(super) fn segments(directory: &Directory) -> Result<Vec<Segment>> {
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// Refuses a ring of a newer version, whose segments this program would remove unread.
+pub(super) fn refuse_newer(directory: &Directory, segments: &[Segment]) -> Result<()> {
+    // A damaged header says nothing of its version.
+    let any_version = FileHeader { major: u16::MAX, ..FILE_HEADER };
+    for segment in segments {
+        let mut header = [0; FILE_HEADER_BYTES];
+        let file = directory.open_regular(&segment.name);
+        if file.is_ok_and(|mut file| file.read_exact(&mut header).is_ok())
+            && any_version.check(&header, "recording").is_ok()
+            && let Err(why) = FILE_HEADER.check(&header, "recording")
+        {
+            let path = directory.path().join(&segment.name);
+            return Err(Error::new(ErrorKind::Impossible, "record to the ring", why).at(path));
+        }
+    }
+    Ok(())
 }
 
 /// Removes a segment. Anything else of that name stays; a missing one is not an error.

@@ -50,17 +50,16 @@ pub struct RecordArgs {
     )]
     pub accesses: Option<Bytes>,
 
-    /// Where to record to; its name should end in .trec. With --keep a directory
+    /// Where to record to; its name should end in .trec. With --keep a directory (default: that of
+    /// the flight recorder of this machine, or of this user)
     #[arg(
         short,
         long,
         value_name = "FILE",
-        required = false,
-        required_unless_present = "attempt",
-        default_value_if("attempt", "true", "-"),
+        required_unless_present_any = ["attempt", "keep"],
         help_heading = "Output"
     )]
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
 
     /// Sampling and events.
     #[command(flatten)]

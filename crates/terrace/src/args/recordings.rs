@@ -14,9 +14,10 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// A recording, or the directory of a flight recorder
+    /// A recording, or the directory of a flight recorder (default: the flight recorder that runs
+    /// here)
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
 
     /// Explain only what came after T
     #[arg(long, value_name = "T", value_parser = value::moment, allow_hyphen_values = true)]
@@ -47,9 +48,10 @@ pub struct ExplainArgs {
 
 #[derive(Clone, Debug, Args)]
 pub struct ViewArgs {
-    /// A recording, or the directory of a flight recorder
+    /// A recording, or the directory of a flight recorder (default: the flight recorder that runs
+    /// here)
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
 
     /// A second one, drawn over the first and compared with it
     #[arg(value_name = "FILE2")]
@@ -98,6 +100,10 @@ pub struct TopArgs {
     /// this machine, now)
     #[arg(value_name = "FILE", conflicts_with_all = ["target", "rate", "trace"])]
     pub file: Option<PathBuf>,
+
+    /// Show what the flight recorder of this machine, or of this user, has kept
+    #[arg(long, conflicts_with_all = ["file", "target", "rate", "trace"])]
+    pub recorder: bool,
 
     /// The target.
     #[command(flatten)]

@@ -3,7 +3,7 @@
 
 mod window;
 
-use super::{moments, open_recording};
+use super::{moments, open_recording, recorder_ring};
 use crate::args::When;
 use crate::args::recordings::ExplainArgs;
 use crate::error::Result;
@@ -17,6 +17,7 @@ use model::explanation::Explanation;
 use model::recording::Facts;
 use model::recording::Recording;
 use record::file::{RecordingOutline, request_rows};
+use std::path::Path;
 
 /// Explains, and delivers the explanation.
 ///
@@ -25,11 +26,12 @@ use record::file::{RecordingOutline, request_rows};
 pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
     let target = OutputTarget::of(args.output.as_deref())?;
     let page = Page::of(&target, color);
-    let (recording, window) = read(args)?;
+    let file = recorder_ring::named_or_found(args.file.as_deref())?;
+    let (recording, window) = read(args, &file)?;
     let mut explanation = explain_recording(&recording, window);
-    let setting = setting(args, &explanation, &recording.facts);
+    let setting = setting(args, &file, &explanation, &recording.facts);
     if window == Window::default() {
-        moments::add_to(&mut explanation, &args.file, recording);
+        moments::add_to(&mut explanation, &file, recording);
     }
     let text = if args.json {
         json::render(&explanation)?
@@ -42,24 +44,29 @@ pub fn explain(args: &ExplainArgs, color: When) -> Result<Exit> {
 
 /// The recording and the requested window. Of a long recording only the window is read, if
 /// possible.
-fn read(args: &ExplainArgs) -> Result<(Recording, Window)> {
-    super::must_exist(&args.file)?;
-    request_rows(&args.file)?;
+fn read(args: &ExplainArgs, file: &Path) -> Result<(Recording, Window)> {
+    super::must_exist(file)?;
+    request_rows(file)?;
     let is_part = args.from.is_some() || args.to.is_some() || args.at.is_some();
-    if let Some(outline) = is_part.then(|| RecordingOutline::open(&args.file)).flatten() {
+    if let Some(outline) = is_part.then(|| RecordingOutline::open(file)).flatten() {
         let window = window::of(args, outline.recording())?;
         let (from_ns, to_ns) = (window.from_ns.unwrap_or(0), window.to_ns.unwrap_or(u64::MAX));
         if let Some(recording) = outline.part(from_ns, to_ns) {
             return Ok((recording, window));
         }
     }
-    let recording = open_recording(&args.file)?;
+    let recording = open_recording(file)?;
     let window = window::of(args, &recording)?;
     Ok((recording, window))
 }
 
-fn setting(args: &ExplainArgs, explanation: &Explanation, facts: &Facts) -> VerdictSetting {
-    let file = shell_word(&args.file.display().to_string());
+fn setting(
+    args: &ExplainArgs,
+    file: &Path,
+    explanation: &Explanation,
+    facts: &Facts,
+) -> VerdictSetting {
+    let file = shell_word(&file.display().to_string());
     VerdictSetting {
         title: match explanation.subject.as_str() {
             "" => "terrace explain".to_owned(),
@@ -170,7 +177,7 @@ mod tests {
 
     fn arguments(file: &std::path::Path) -> ExplainArgs {
         ExplainArgs {
-            file: file.to_owned(),
+            file: Some(file.to_owned()),
             from: None,
             to: None,
             at: None,
@@ -184,9 +191,9 @@ mod tests {
     fn page_at(file: &std::path::Path, at: &str) -> String {
         let part = crate::args::value::part(at).unwrap();
         let args = ExplainArgs { at: Some(part), ..arguments(file) };
-        let (recording, window) = read(&args).unwrap();
+        let (recording, window) = read(&args, file).unwrap();
         let explanation = explain_recording(&recording, window);
-        let setting = setting(&args, &explanation, &recording.facts);
+        let setting = setting(&args, file, &explanation, &recording.facts);
         verdict::page(&explanation, &setting, Detail::Brief, Page::plain(80))
     }
 
@@ -242,7 +249,7 @@ mod tests {
             let since = |s| Some(crate::args::value::Moment::Since(Duration::from_secs(s)));
             let (from, to) = (since(from_s), since(from_s + 5));
             let args = ExplainArgs { from, to, ..arguments(path) };
-            let (part, window) = read(&args).unwrap();
+            let (part, window) = read(&args, path).unwrap();
             assert!(part.ticks.len() < all.ticks.len() * 3 / 4, "{from_s}");
             let explained = |recording| {
                 let explanation = explain_recording(recording, window);

@@ -118,7 +118,7 @@ fn read(place: &Directory, name: &OsString) -> Option<Survey> {
 }
 
 /// The directory of this user's state; `None` for a user without one.
-fn state() -> Option<PathBuf> {
+pub(super) fn state() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())

@@ -1,9 +1,10 @@
 //! `terrace manual` and `terrace completions`, from the one declaration of the command line.
 //!
 //! For the manual the library renders a page for each command; here their sections become parts of
-//! one page, followed by what belongs to all of them: exit status, units, environment.
+//! one page, followed by what belongs to all of them: exit status, units, environment. `--to`
+//! writes that page and, beside it, one for each command, for packages.
 
-use crate::args::{CLOSING_SECTIONS, Cli};
+use crate::args::{CLOSING_SECTIONS, Cli, ManualArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
 use crate::output::OutputTarget;
@@ -11,14 +12,56 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::path::Path;
+use sys::directory::Directory;
+use sys::file::{self, Durability, FileMode};
 
-/// Prints the manual in roff.
-pub fn print() -> Result<Exit> {
-    let page = page()
-        .map_err(|why| Error::new(Exit::Partial, format!("cannot render the manual: {why}")))?;
-    OutputTarget::standard().write_data(&String::from_utf8_lossy(&page))?;
+/// The mode of a page, less the mask of the process.
+const PAGE_MODE: u32 = 0o644;
+
+/// Prints the manual in roff, or writes all pages.
+///
+/// # Errors
+/// If a page cannot be written.
+pub fn manual(args: &ManualArgs) -> Result<Exit> {
+    let page = page().map_err(unrendered)?;
+    let Some(place) = &args.to else {
+        OutputTarget::standard().write_data(&String::from_utf8_lossy(&page))?;
+        return Ok(Exit::Done);
+    };
+    write_pages(place, &page)?;
     Ok(Exit::Done)
+}
+
+/// Writes `whole` as the page of the program, and one for each command.
+fn write_pages(place: &Path, whole: &[u8]) -> Result<()> {
+    let directory = Directory::create(place, 0o755)?;
+    let put = |name: &str, page: &[u8]| {
+        let mode = FileMode::AsBefore { new: PAGE_MODE };
+        file::replace(&directory, OsStr::new(name), page, mode, Durability::Unsynced)
+    };
+    put("terrace.1", whole)?;
+    let mut root = Cli::command();
+    root.build();
+    let mut open: Vec<&clap::Command> = root.get_subcommands().collect();
+    while let Some(command) = open.pop() {
+        // A hidden one is how this program calls itself.
+        if command.is_hide_set() {
+            continue;
+        }
+        let man = Man::new(command.clone()).manual("Terrace Manual");
+        let mut page = Vec::new();
+        man.render(&mut page).map_err(unrendered)?;
+        put(&man.get_filename(), &page)?;
+        open.extend(command.get_subcommands());
+    }
+    Ok(())
+}
+
+fn unrendered(why: io::Error) -> Error {
+    Error::new(Exit::Partial, format!("cannot render the manual: {why}"))
 }
 
 /// Prints the completions for `shell`.

@@ -4,7 +4,7 @@
 
 mod attempted;
 
-use super::record_options;
+use super::{record_options, recorder_ring};
 use crate::args::MarkArgs;
 use crate::args::When;
 use crate::args::record::RecordArgs;
@@ -35,21 +35,22 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     if args.attempt {
         return attempted::record(args, color);
     }
+    let output = args.output.clone().map_or_else(recorder_ring::to_write, Ok)?;
     let mut watch = RecordOptions {
         keep_ns: args.keep.map(nanoseconds),
         keep_bytes: args.keep_bytes.0,
-        ..record_options::of_command(&args.watch, Some(args.output.clone()))?
+        ..record_options::of_command(&args.watch, Some(output.clone()))?
     };
     if let Some(bytes) = args.accesses {
         record_options::keep_accesses(&mut watch, bytes)?;
     }
     let target = record_options::target(&args.target);
     let progress = Progress::new();
-    let file = args.output.display();
+    let file = output.display();
     progress.step(&format!("terrace record: to {file}, Ctrl-C ends it"));
     let is_sigint_ignored = sys::interrupt::is_sigint_ignored()?;
     let for_ns = args.duration.map(nanoseconds);
-    let mut service = args.keep.map(|_| start_service(&args.output));
+    let mut service = args.keep.map(|_| start_service(&output));
     let captured = capture::watch_reporting(&target, for_ns, &watch, |event| {
         match event {
             WatchEvent::Started if is_sigint_ignored => output::announce("record", SIGINT_IGNORED),
@@ -65,7 +66,7 @@ pub fn record(args: &RecordArgs, color: When) -> Result<Exit> {
     })?;
     drop(service);
     drop(progress);
-    let file = captured.file.as_deref().unwrap_or(&args.output).to_owned();
+    let file = captured.file.as_deref().unwrap_or(&output).to_owned();
     let mut lacks: Vec<String> = lack(&captured.recording).into_iter().collect();
     if args.accesses.is_some() {
         match accesses_kept(&captured.recording) {

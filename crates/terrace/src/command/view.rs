@@ -5,14 +5,14 @@ mod browser;
 mod live;
 
 use super::compare::compared;
-use super::page;
+use super::{page, recorder_ring};
 use crate::args::recordings::ViewArgs;
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::OutputTarget;
 use crate::output::progress::Progress;
 use live::LiveRecording;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,16 +27,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// # Errors
 /// When a recording cannot be read, or its page would be too long or could not be written.
 pub fn view(args: &ViewArgs) -> Result<Exit> {
+    let file = recorder_ring::named_or_found(args.file.as_deref())?;
     if let Some(out) = &args.html {
         let target = OutputTarget::of_redacted(Some(out), args.is_redacted())?;
-        target.write_data(&page(args)?)?;
+        target.write_data(&page(args, &file)?)?;
         return Ok(Exit::Done);
     }
     if !args.live {
-        let page = Arc::new(page(args)?);
+        let page = Arc::new(page(args, &file)?);
         return serve(args, Arc::new(Still(page)), || {});
     }
-    let live = Arc::new(LiveRecording::open(&args.file)?);
+    let live = Arc::new(LiveRecording::open(&file)?);
     let site = Arc::clone(&live);
     serve(args, site, || live.look())
 }
@@ -69,18 +70,16 @@ fn secret() -> Result<String> {
 }
 
 /// The page of all recordings that were named; of two with how they differ.
-fn page(args: &ViewArgs) -> Result<String> {
+fn page(args: &ViewArgs, file: &Path) -> Result<String> {
     let Some(second) = &args.second else {
-        return page::of_recordings([&*args.file], args.is_redacted(), None);
+        return page::of_recordings([file], args.is_redacted(), None);
     };
     if !args.more.is_empty() {
-        let paths = [&args.file, second].into_iter().chain(&args.more);
-        let files: Vec<(String, &Path)> =
-            paths.map(|file| (super::name_of(file), &**file)).collect();
+        let paths = [file, second].into_iter().chain(args.more.iter().map(PathBuf::as_path));
+        let files: Vec<(String, &Path)> = paths.map(|file| (super::name_of(file), file)).collect();
         return page::of_many_recordings(&files, args.is_redacted());
     }
-    let sides = [&args.file, second].map(std::slice::from_ref);
-    let compared = compared(sides[0], sides[1], &args.align)?;
+    let compared = compared(&[file.to_owned()], std::slice::from_ref(second), &args.align)?;
     page::of_comparison(&compared, args.is_redacted())
 }
 

@@ -169,7 +169,7 @@ mod tests {
 
     fn all() -> ExplainArgs {
         ExplainArgs {
-            file: "x".into(),
+            file: Some("x".into()),
             from: None,
             to: None,
             at: None,

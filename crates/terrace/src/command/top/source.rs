@@ -2,7 +2,7 @@
 //! The picture does not know which, but for whether more will come.
 
 use crate::args::recordings::TopArgs;
-use crate::command::{must_exist, open_recording, record_options};
+use crate::command::{must_exist, open_recording, record_options, recorder_ring};
 use crate::error::Result;
 use model::recording::Recording;
 use record::capture::{Keep, Live};
@@ -36,6 +36,7 @@ impl TopSource {
     /// When it is not there, or is no recording.
     pub fn open(args: &TopArgs) -> Result<Self> {
         match &args.file {
+            None if args.recorder => Self::file(&recorder_ring::find()?),
             None => {
                 let target = record_options::target(&args.target);
                 Ok(Self::Here(Live::start(&target, &record_options::of_top(args)?, KEEP)?))

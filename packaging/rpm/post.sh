@@ -1,0 +1,6 @@
+# $1: 1 for the first installation, 2 for an update.
+if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload
+    [ "$1" = 1 ] || systemctl try-restart terrace-recorder.service
+fi
+exit 0
