@@ -11,7 +11,7 @@ const PROCESSES_RISK: &str = "The container sees every process of the machine.";
 const USERS_RISK: &str =
     "Root of the container is then root of the machine, as far as it gets out.";
 const FILTER_RISK: &str = "Every system call is then open, also those with many past flaws.";
-const DEVICE_RISK: &str = "The container can use that device as root of the machine can.";
+const DEVICE_RISK: &str = "What is done to that device is done to the machine.";
 
 /// What would allow it; empty if nothing does but another kernel.
 pub(super) fn of(

@@ -5,7 +5,7 @@ use super::Page;
 use super::prose::{PageText, indented};
 use super::style::Tone;
 use super::table::tied;
-use model::doctor::{SourceHealth, SourceReport, Surroundings};
+use model::doctor::{Obstacle, SourceHealth, SourceReport, Surroundings};
 use serde::Serialize;
 
 /// Where the lines of the report begin.
@@ -89,7 +89,11 @@ fn lacking(report: &SourceReport, page: Page) -> String {
         text.push_str(&indented(&format!("Risk: {}", permit.risk), Tone::Dim, 5, 7, page));
     }
     if report.lines.is_empty() {
-        text.push_str(&indented("Nothing on this machine allows it.", Tone::Dim, 3, 5, page));
+        let none = match report.obstacle {
+            Some(Obstacle::Unknown) => "No line is known that allows it.",
+            _ => "Nothing on this machine allows it.",
+        };
+        text.push_str(&indented(none, Tone::Dim, 3, 5, page));
     }
     text
 }
@@ -97,7 +101,7 @@ fn lacking(report: &SourceReport, page: Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::doctor::{Obstacle, PermitLine, SourceCost, SourceId};
+    use model::doctor::{PermitLine, SourceCost, SourceId};
 
     fn report(health: SourceHealth, lines: Vec<PermitLine>) -> SourceReport {
         let is_lacking = health != SourceHealth::Works;

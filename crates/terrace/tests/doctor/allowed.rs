@@ -99,14 +99,18 @@ fn the_rights_of_the_recipe_are_enough_and_none_is_too_many() {
     };
     let Some(report) = with(&named) else { return };
     for (name, id) in USES {
-        assert_ne!(health(&report, id), "missing", "{name}: {}", source(&report, id));
+        let one = source(&report, id);
+        assert_ne!(one["health"], "missing", "{name}: {one}");
+        assert_ne!(one["obstacle"], "permission", "{name}: {one}");
         if name == "SYSLOG" && are_symbols_shown() {
             continue;
         }
         let rest: Vec<&str> = named.iter().copied().filter(|other| *other != name).collect();
         let without = with(&rest).unwrap();
         let one = source(&without, id);
-        assert_eq!((&one["health"], &one["obstacle"]), (&"missing".into(), &"permission".into()));
+        // Of processes with as few rights as this one some can be read.
+        assert_ne!(one["health"], "works", "{name}: {one}");
+        assert_eq!(one["obstacle"], "permission", "{name}: {one}");
         assert!(one["why"].as_str().unwrap().contains(&format!("CAP_{name}")), "{one}");
     }
 }
