@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: what a user installs, built from one commit and the same on every machine.
 //!
-//! One file for each kind of artefact: [`build`] the binary and its debug file, [`crates`] what is
-//! linked into it, [`licences`] its texts, [`sbom`] its list, [`tree`] the files of an
-//! installation, [`archive`] the tarball, [`packages`] `.deb` and `.rpm`. [`check`] looks at the
+//! One file for each kind of artefact: `build` the binary and its debug file, `crates` what is
+//! linked into it, `licences` its texts, `sbom` its list, `tree` the files of an
+//! installation, `archive` the tarball, `packages` `.deb` and `.rpm`. `check` looks at the
 //! result as a new user would, and builds it once more.
 //!
 //! Nothing here installs a tool: what is missing is named with the line that installs it.
