@@ -381,7 +381,6 @@ fn closing_text() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split_whitespace().map(OsString::from).collect()
@@ -390,54 +389,6 @@ mod tests {
     #[test]
     fn the_declaration_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    /// The words of a command in a document, up to where the shell takes over.
-    fn documented(line: &str) -> Option<Vec<OsString>> {
-        let line = line.trim().trim_start_matches("$ ").trim_start_matches("sudo ");
-        line.strip_prefix("terrace ")?;
-        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-        for c in line.chars() {
-            match (quote, c) {
-                (Some(open), _) if c == open => quote = None,
-                (Some(_), _) => word.get_or_insert_default().push(c),
-                (None, '\'' | '"') => {
-                    quote = Some(c);
-                    word.get_or_insert_default();
-                }
-                (None, '|' | '>' | '<' | '&' | ';' | '#') => break,
-                (None, ' ') => words.extend(word.take()),
-                (None, _) => word.get_or_insert_default().push(c),
-            }
-        }
-        words.extend(word);
-        Some(words.into_iter().map(OsString::from).collect())
-    }
-
-    #[test]
-    fn each_command_in_the_documents_is_one() {
-        let mut open = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))];
-        let mut count = 0;
-        while let Some(path) = open.pop() {
-            let name = path.file_name().unwrap_or_default().to_owned();
-            if path.is_dir() {
-                let is_code = ["target", "crates", "xtask", "fuzz", ".git", "record"];
-                if !is_code.iter().any(|code| name == *code) {
-                    let entries = std::fs::read_dir(&path).unwrap();
-                    open.extend(entries.map(|entry| entry.unwrap().path()));
-                }
-                continue;
-            }
-            let is_document = path.extension().is_some_and(|kind| kind == "md");
-            let text = if is_document { std::fs::read_to_string(&path).unwrap() } else { continue };
-            // A line that ends with a backslash goes on.
-            for words in text.replace("\\\n", " ").lines().filter_map(documented) {
-                count += 1;
-                let parsed = parse(words.clone());
-                assert!(parsed.is_ok(), "{}: {words:?}: {:?}", path.display(), parsed.err());
-            }
-        }
-        assert!(count > 50, "{count} commands in the documents");
     }
 
     /// A doc comment on an `Args` would replace the help of its command, once that is built.
