@@ -196,7 +196,8 @@ fn recorded(duration: Duration, is_less_asked: bool, is_redacted: bool) -> Resul
     }
     if sys::process::effective_uid() != 0 {
         let text = "what leaves memory is seen by root alone";
-        return Err(Error::new(Exit::Impossible, text).hint("`sudo terrace advise --record 1h`; `terrace doctor` says why"));
+        return Err(Error::new(Exit::Impossible, text)
+            .hint("`sudo terrace advise --record 1h`; `terrace doctor` says why"));
     }
     let for_ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let progress = Progress::new();

@@ -116,7 +116,8 @@ mod tests {
             "It is so.".to_owned(),
             "Of reads since it was made: hits 9000, misses 1000. Dirty 0 B, ".to_owned(),
             "Of reads: hits 9000,".to_owned(),
-            "Not seen: dm-cache: `dmsetup table` failed: no permission (why: `terrace doctor`).".to_owned(),
+            "Not seen: dm-cache: `dmsetup table` failed: no permission (why: `terrace doctor`)."
+                .to_owned(),
         ] {
             assert!(shown.contains(&line), "{line}: {shown}");
         }

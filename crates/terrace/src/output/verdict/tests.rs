@@ -306,7 +306,12 @@ fn the_time_of_several_threads_is_not_wall_time() {
     let text = show(&crowded(), Detail::Brief, 80);
     assert!(text.contains(" Wall time: CPU 22%, run queue 3%, block I/O 61%"), "{text}");
     assert!(text.contains(" All threads together, 90 s of thread time:\n CPU 44% "), "{text}");
-    assert!(text.contains(" Unexplained, 9.7 %: cause cannot be seen (why: `terrace doctor`). To see it:"), "{text}");
+    assert!(
+        text.contains(
+            " Unexplained, 9.7 %: cause cannot be seen (why: `terrace doctor`). To see it:"
+        ),
+        "{text}"
+    );
     assert!(text.contains(" Doubt: 12 events were lost\n"), "{text}");
 }
 
