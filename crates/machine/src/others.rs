@@ -40,7 +40,7 @@ mod tests {
             .file("/proc/meminfo", "");
         let root = Root::at(fake.path());
         if sys::process::effective_uid() != 0 {
-            return testkit::skip("root, to whom every process is another's");
+            return testkit::skip("root, which has processes of other users");
         }
         assert_eq!(processes_of_others(&root, 8), [1, 7]);
         assert_eq!(processes_of_others(&root, 1), [1]);

@@ -86,7 +86,7 @@ pub enum SourceHealth {
     Missing,
 }
 
-/// What stands in the way of a source.
+/// What prevents the use of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Obstacle {
@@ -222,7 +222,7 @@ pub struct SourceReport {
     pub why: Option<String>,
     /// The error of the kernel, by its name or number: `EPERM`.
     pub errno: Option<String>,
-    /// What stands in the way.
+    /// What prevents it.
     pub obstacle: Option<Obstacle>,
     /// What would allow it; any one of them is enough.
     pub lines: Vec<PermitLine>,

@@ -74,7 +74,7 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
     split(&target_directory.join(&release.target).join(PROFILE).join("terrace"))
 }
 
-/// Directories of this machine, and what stands for each in the binary.
+/// Directories of this machine, and what the binary has instead of each.
 pub(super) fn renamed(root: &Path) -> Result<Vec<(PathBuf, &'static str)>, Error> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo"));
     let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from).or(home);
@@ -85,7 +85,7 @@ pub(super) fn renamed(root: &Path) -> Result<Vec<(PathBuf, &'static str)>, Error
     Ok(all.into_iter().chain([own]).flatten().collect())
 }
 
-/// Splits `program` into `terrace` and `terrace.debug` beside it, in a directory of their own.
+/// Splits `program` into `terrace` and `terrace.debug`, in a directory of their own.
 fn split(program: &Path) -> Result<Built, Error> {
     let directory = program.with_file_name("split");
     fs::create_dir_all(&directory).map_err(Error::io("make", &directory))?;

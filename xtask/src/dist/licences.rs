@@ -1,7 +1,7 @@
 //! The licence texts of everything linked: the files that each crate brings, the Rust standard
 //! library's, and those of what zig links in place of libgcc.
 //!
-//! Each text stands once, below the names of all that it is of. A crate without a text, or under
+//! Each text is there once, below the names of all that it is of. A crate without a text, or under
 //! a licence that is not in [`ACCEPTED`], ends the build: a person has to look at it.
 
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub(super) fn texts(root: &Path, linked: &[LinkedCrate]) -> Result<LicenceTexts,
         let is_member = one.checksum.is_none();
         let mut files = licence_files(&one.directory, DEPTH_MAX)?;
         if is_member {
-            // Of a member only what it brings from others: ours stands at the root.
+            // Of a member only what it brings from others: ours is at the root.
             files.extend(["LICENSE-MIT", "LICENSE-APACHE"].map(|name| root.join(name)));
         }
         if files.is_empty() {

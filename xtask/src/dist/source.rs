@@ -1,6 +1,6 @@
 //! The commit that is built, and its time: from git, or from an archive that `git archive` made.
 //!
-//! The time stands in every archive and package in place of the time of the build, so that the same
+//! Every archive and package has this time in place of that of the build, so that the same
 //! commit gives the same bytes. `SOURCE_DATE_EPOCH` goes before it.
 
 use std::fs;

@@ -96,8 +96,8 @@ pub(super) fn either(programs: &[&str], package: &str) -> Result<std::path::Path
 pub(super) fn rustc(root: &Path, words: &[&str]) -> Result<String, Error> {
     // The one of cargo's own toolchain, as in a build.
     let cargo = workspace::cargo(root);
-    let beside = Path::new(cargo.get_program()).with_file_name("rustc");
-    let program = if beside.exists() { beside } else { "rustc".into() };
+    let neighbour = Path::new(cargo.get_program()).with_file_name("rustc");
+    let program = if neighbour.exists() { neighbour } else { "rustc".into() };
     let mut command = Command::new(program);
     command.current_dir(root).args(words);
     Ok(process::run(command, LIMIT)?.success()?.stdout.trim().to_owned())

@@ -1,5 +1,5 @@
 //! What a recorder can see here, tried for real: a recording of the machine of a fifth of a second
-//! in memory, and rings of samples beside it.
+//! in memory, and rings of samples as well.
 //!
 //! The same code opens the sources as for `record` and `run`, so that this and they cannot
 //! disagree. Where the recorder says that a source is closed, the kernel is asked again for the
@@ -29,7 +29,7 @@ use sys::tracefs::Tracefs;
 const RECORDING_TIME: Duration = Duration::from_millis(200);
 /// Between two samples of a processor, where the kernel is asked for one alone.
 const PERIOD_NS: u64 = 10_000_000;
-/// Processes that are asked for beside process 1.
+/// Processes that are asked for besides process 1.
 const OTHERS_MAX: usize = 16;
 const TRACING: &str = "/sys/kernel/tracing";
 

@@ -2,7 +2,7 @@
 //!
 //! For the manual the library renders a page for each command; here their sections become parts of
 //! one page, followed by what belongs to all of them: exit status, units, environment. `--to`
-//! writes that page and, beside it, one for each command, for packages.
+//! writes that page and one for each command, for packages.
 
 use crate::args::{CLOSING_SECTIONS, Cli, ManualArgs};
 use crate::error::{Error, Result};

@@ -57,7 +57,7 @@ fn root_without_a_capability_reads_which() {
     let one = source(&report, "ebpf");
     assert_eq!((obstacle(&report, "ebpf"), health(&report, "ebpf")), ("permission", "missing"));
     assert!(one["why"].as_str().unwrap().contains("CAP_BPF"), "{one}");
-    // SYS_ADMIN stands for BPF: only an attempt knows that.
+    // SYS_ADMIN includes BPF on some kernels: only an attempt knows that.
     let Some(report) = examined(&["setpriv", "--bounding-set=-bpf"]) else { return };
     assert_ne!(health(&report, "ebpf"), "missing");
     let Some(report) = examined(&["setpriv", "--bounding-set=-net_admin"]) else { return };
