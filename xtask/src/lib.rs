@@ -16,6 +16,7 @@ pub mod database_cuts;
 pub mod dist;
 mod docs;
 mod error;
+mod markdown;
 mod process;
 mod rust;
 mod test;

@@ -4,8 +4,10 @@
 //! links lead where they lead there; the list of pages is `docs/SUMMARY.md`. Pages of the reference
 //! that are generated: the help of each command, and the JSON schemas. The site needs no network.
 
+mod links;
 mod reference;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,6 +54,16 @@ pub(crate) fn run() -> Result<(), Error> {
     let mut command = Command::new(program);
     command.arg("build").arg(&book);
     process::run(command, BUILD_LIMIT)?.success()?;
+    let site = book.join("book");
+    // mdBook calls the page of a README so, and leaves the links to it as they are.
+    for folder in ["", "benchmarks"] {
+        let page = site.join(folder).join("index.html");
+        fs::copy(&page, page.with_file_name("README.html")).map_err(Error::io("copy", &page))?;
+    }
+    let dead = links::dead(&site)?;
+    if !dead.is_empty() {
+        return Err(Error::Failed(format!("links that lead nowhere: {}", dead.join(", "))));
+    }
     println!("{}", book.join("book/index.html").display());
     Ok(())
 }
@@ -93,10 +105,15 @@ fn assemble(root: &Path, book: &Path, generated: &[(String, String)]) -> Result<
         }
     }
     write(&book.join("book.toml"), &read(&root.join(SETTINGS))?)?;
-    for path in pages(root)? {
-        let copy = sources.join(&path);
+    let pages = pages(root)?;
+    for path in &pages {
+        let copy = sources.join(path);
+        if path.ends_with(".md") {
+            write(&copy, &links::within(&pages, path, &read(&root.join(path))?))?;
+            continue;
+        }
         make_folder_of(&copy)?;
-        fs::copy(root.join(&path), &copy).map_err(Error::io("copy", &copy))?;
+        fs::copy(root.join(path), &copy).map_err(Error::io("copy", &copy))?;
     }
     for (path, text) in generated {
         write(&sources.join("docs").join(path), text)?;
@@ -117,20 +134,19 @@ fn summary(text: &str) -> String {
 }
 
 /// The files of the site, relative to the root.
-fn pages(root: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut found: Vec<PathBuf> = OTHER_PAGES.iter().map(PathBuf::from).collect();
-    let mut open = vec![PathBuf::from("docs")];
+fn pages(root: &Path) -> Result<BTreeSet<String>, Error> {
+    let mut found: BTreeSet<String> = OTHER_PAGES.iter().map(|&page| page.to_owned()).collect();
+    let mut open = vec!["docs".to_owned()];
     while let Some(folder) = open.pop() {
         let path = root.join(&folder);
         for entry in fs::read_dir(&path).map_err(Error::io("list", &path))? {
             let entry = entry.map_err(Error::io("list", &path))?;
-            let name = folder.join(entry.file_name());
-            let is_folder = entry.file_type().map_err(Error::io("examine", &path))?.is_dir();
-            let kind = name.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
-            if is_folder {
+            let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
+            if entry.file_type().map_err(Error::io("examine", &path))?.is_dir() {
                 open.push(name);
-            } else if FILE_KINDS.contains(&kind) && !name.ends_with("SUMMARY.md") {
-                found.push(name);
+            } else if FILE_KINDS.contains(&kind) && name != SUMMARY {
+                found.insert(name);
             }
         }
     }
@@ -169,7 +185,6 @@ mod tests {
         let root = workspace::current_root().unwrap();
         let list = summary(&read(&root.join(SUMMARY)).unwrap());
         for page in pages(&root).unwrap() {
-            let page = page.to_str().unwrap();
             let is_named = list.contains(&format!("]({page})"));
             assert!(is_named || !page.ends_with(".md"), "{page} is not in {SUMMARY}");
         }

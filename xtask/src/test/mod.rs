@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Instant;
 
 use crate::error::Error;
+use crate::vm::{self, Arch};
 use crate::{attack, tidy, workspace};
 
 mod disk;
@@ -78,8 +79,6 @@ const CLIPPY: &[&str] =
     &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
 
 const DOCUMENTATION: &[&str] = &["doc", "--no-deps", "--workspace", "--locked"];
-
-const AARCH64: &str = "aarch64-unknown-linux-gnu";
 
 /// Runs the steps in the workspace above the current directory; `fast` leaves out the slow ones.
 ///
@@ -152,10 +151,11 @@ fn through(name: &str, mut command: Command) -> Result<Outcome, Error> {
 
 /// Type-checks the portable and the NEON loops where the target's library is installed.
 fn aarch64(root: &Path) -> Result<Outcome, Error> {
-    if !crate::vm::has_target(AARCH64) {
-        return Ok(Outcome::Skipped(format!("needs target {AARCH64}")));
+    let target = Arch::Aarch64.target();
+    if !vm::has_target(target) {
+        return Ok(Outcome::Skipped(format!("needs target {target}")));
     }
-    let args = ["check", "--locked", "--target", AARCH64, "-p", "memops", "-p", "model"];
+    let args = ["check", "--locked", "--target", target, "-p", "memops", "-p", "model"];
     cargo(root, &args, &[])
 }
 

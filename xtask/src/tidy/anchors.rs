@@ -6,37 +6,22 @@
 use std::collections::BTreeSet;
 
 use super::{Tree, Violation};
-use crate::rust::{modules, words};
+use crate::markdown::{self, Link};
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let documents = || tree.files().filter(|(path, _)| path.ends_with(".md"));
     let mut violations = Vec::new();
     for (path, text) in documents() {
-        for (line, target, anchor) in links(path, text) {
-            let Some(text) = tree.text(&target).filter(|_| target.ends_with(".md")) else {
-                continue;
-            };
-            if !headings(text).contains(&anchor) {
-                let text = format!("a link leads to #{anchor}, which {target} does not have");
-                violations.push(Violation::new(path, line, text));
+        for Link { whole, target, heading, .. } in markdown::relative_links(path, text) {
+            let document = tree.text(&target).filter(|_| target.ends_with(".md"));
+            let (Some(document), Some(heading)) = (document, heading) else { continue };
+            if !headings(document).contains(heading) {
+                let words = format!("a link leads to #{heading}, which {target} does not have");
+                violations.push(Violation::at(path, text, whole.start, words));
             }
         }
     }
     violations
-}
-
-/// Links to headings: line, document from the workspace root, and the heading.
-fn links(path: &str, text: &str) -> Vec<(usize, String, String)> {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let link = |(at, opening): (usize, &str)| {
-        let rest = &text[at + opening.len()..];
-        let (target, anchor) = rest[..rest.find(')')?].split_once('#')?;
-        let is_address = target.contains(':') || target.starts_with('/');
-        let target =
-            if target.is_empty() { path.to_owned() } else { modules::join(folder, target) };
-        (!is_address).then(|| (words::line(text, at), target, anchor.to_owned()))
-    };
-    text.match_indices("](").filter_map(link).collect()
 }
 
 /// The names of the headings of a document.

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use super::tree::crate_of;
 use super::{Tree, Violation};
-use crate::rust::{modules, words};
+use crate::markdown;
+use crate::rust::words;
 
 /// The documents that a reader starts with.
 const FIRST_DOCUMENTS: &[&str] =
@@ -60,12 +61,12 @@ fn documents(tree: &Tree) -> Vec<Violation> {
         if !read.insert(path.clone()) {
             continue;
         }
-        for (line, target) in links(&path, text) {
-            if !exists(tree, &target) {
-                let text = format!("a link leads to {target}, which does not exist");
-                violations.push(Violation::new(&path, line, text));
+        for link in markdown::relative_links(&path, text) {
+            if !exists(tree, &link.target) {
+                let words = format!("a link leads to {}, which does not exist", link.target);
+                violations.push(Violation::at(&path, text, link.whole.start, words));
             }
-            open.push(target);
+            open.push(link.target);
         }
     }
     violations.extend(unread(tree, &read));
@@ -83,19 +84,6 @@ fn unread(tree: &Tree, read: &BTreeSet<String>) -> Vec<Violation> {
         .filter(|(path, _)| path.starts_with("docs/"))
         .filter(|(path, _)| !read.contains(*path) && !is_named(path))
         .map(|(path, _)| Violation::new(path, 1, "no document leads here"))
-        .collect()
-}
-
-/// The relative links of a Markdown text: line, and target from the workspace root.
-fn links(path: &str, text: &str) -> Vec<(usize, String)> {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    text.match_indices("](")
-        .filter_map(|(at, opening)| {
-            let rest = &text[at + opening.len()..];
-            let target = rest[..rest.find(')')?].split(['#', ' ']).next()?;
-            let is_address = target.is_empty() || target.contains(':') || target.starts_with('/');
-            (!is_address).then(|| (words::line(text, at), modules::join(folder, target)))
-        })
         .collect()
 }
 
