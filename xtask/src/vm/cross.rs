@@ -30,7 +30,8 @@ pub(crate) fn executables(
         return Err(Error::Failed(what));
     }
     if process::find(compiler).is_none() {
-        return Err(Error::Failed(format!("no {compiler}: apt-get install gcc-{}", gcc(arch))));
+        let kind = compiler.trim_end_matches("-gcc").replace('_', "-");
+        return Err(Error::Failed(format!("no {compiler}: apt-get install gcc-{kind}")));
     }
     let directory = workspace::target_directory(&workspace::metadata(root)?)?.join(target);
     let directory = directory.to_string_lossy().into_owned();
@@ -41,14 +42,6 @@ pub(crate) fn executables(
     let mut args = args.to_vec();
     args.extend(["--target", target, "--target-dir", &directory]);
     workspace::executables(root, &args, &variables)
-}
-
-/// As Debian names the compiler's package.
-fn gcc(arch: Arch) -> &'static str {
-    match arch {
-        Arch::X86 => "x86-64-linux-gnu",
-        Arch::Aarch64 => "aarch64-linux-gnu",
-    }
 }
 
 /// Whether rustc has the standard library of `target`.

@@ -240,7 +240,10 @@ fn why(
     };
     match addition {
         Some(addition) if refusal.why.is_empty() => addition,
-        Some(addition) if refusal.why.contains(&addition) => refusal.why.clone(),
+        // The attempt may have said already which rights are missing.
+        Some(addition) if refusal.why.contains(addition.trim_start_matches("it takes ")) => {
+            refusal.why.clone()
+        }
         Some(addition) => format!("{}; {addition}", refusal.why),
         None => refusal.why.clone(),
     }

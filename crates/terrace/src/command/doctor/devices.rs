@@ -70,7 +70,7 @@ fn queue() -> SourceAttempt {
 /// As `boost attach` asks, by a mount that has no place in the tree.
 fn fuse() -> SourceAttempt {
     match serve::fuse::resend_is_offered() {
-        Ok(true) => works("a file system was mounted nowhere, and is gone"),
+        Ok(true) => works("a file system was made and ended without a mount point"),
         Ok(false) => {
             let why = "it does not send requests again that a killed server left";
             let refusal = SourceRefusal {

@@ -56,9 +56,9 @@ fn groups_v1(root: &Root) -> SourceAttempt {
     works(format!("the own groups of {}", seen.join(", ")))
 }
 
-/// A tmpfs is mounted nowhere and goes at once.
+/// A tmpfs gets no mount point and goes at once.
 fn mounts() -> SourceAttempt {
     let mounted = FileSystemOptions::new("tmpfs")
         .and_then(|options| options.mount(MountRestrictions::default()));
-    attempt(mounted, |_| "a tmpfs was mounted nowhere, and is gone".to_owned())
+    attempt(mounted, |_| "a tmpfs was made and ended without a mount point".to_owned())
 }
