@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 use sys::file::CacheAdvice;
 
 /// Content that does not compress.
-fn noise(seed: u64, bytes: u64) -> Vec<u8> {
+pub(super) fn noise(seed: u64, bytes: u64) -> Vec<u8> {
     let mut content = vec![0; bytes as usize];
     testkit::Random(seed).fill(&mut content);
     content

@@ -50,7 +50,8 @@ impl Scene {
         let made = command.args(&maker[1..]).arg(volume.path()).output();
         let output = made.map_err(|error| format!("the program {} ({error})", maker[0]))?;
         assert!(output.status.success(), "{output:?}");
-        let name = format!("terrace-test-{what}-{}", std::process::id());
+        // A name has no points.
+        let name = format!("terrace-test-{}-{}", what.replace('.', "-"), std::process::id());
         Ok(Self { name, volume, flash: Mounted::ext4(64 * MIB)?, directory })
     }
 
