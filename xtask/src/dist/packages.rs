@@ -31,7 +31,7 @@ pub(super) fn both(release: &Release, tree: &FileTree, out: &Path) -> Result<(),
         command.arg(package).env("SOURCE_DATE_EPOCH", release.source.epoch_s.to_string());
         if is_debian {
             command.args(["--no-build", "--no-strip", "--package", "terrace"]);
-            command.args(["--compress-type", "gz", "--output"]).arg(out);
+            command.args(["--compress-type", "xz", "--output"]).arg(out);
         } else {
             command.args(["--package", "crates/terrace", "--payload-compress", "gzip"]);
             command.args(["--output"]).arg(out);
