@@ -130,12 +130,13 @@ impl Cache {
         if self.phase != Phase::Running || !self.is_on() {
             return;
         }
+        let is_spacious = self.is_spacious();
         let mut admitted = 0;
         for key in keys {
             if self.frames.find(key).is_some() {
                 continue;
             }
-            if is_prefetch || self.second.take(u64::from(key)) {
+            if is_prefetch || self.second.take(u64::from(key)) || is_spacious {
                 admitted |= 1 << (key - first);
             } else {
                 self.second.push(u64::from(key));
@@ -166,6 +167,15 @@ impl Cache {
             let count = last - first + 1;
             read.fill = Some(Fill { first, count, admitted, generations, buffer });
         }
+    }
+
+    /// Whether a frame need not be read twice: it takes the place of nothing, and half of the
+    /// budget of the day is left for those that are.
+    fn is_spacious(&self) -> bool {
+        let segments = u64::from(self.geometry.segments);
+        let used = segments.saturating_sub(self.free.len() as u64);
+        used * 100 < segments * u64::from(self.limits.first_reads_percent)
+            && self.budget > self.limits.budget_bytes_per_day / 2
     }
 
     /// The part of the volume that a fill reads.

@@ -18,6 +18,9 @@ pub struct Limits {
     pub budget_bytes_per_day: u64,
     /// Frames of a sequential run that are cached; the rest is read from the disk.
     pub run_frames_max: u64,
+    /// The share of the medium, in percent, that may be in use while a first read is cached too. In
+    /// a fuller cache a frame has to be read twice before it is worth the write.
+    pub first_reads_percent: u32,
     /// The medium may take so long; then the disk is read.
     pub medium_timeout_ns: u64,
     /// The least time between two lists of fresh frames in the journal.
@@ -40,6 +43,7 @@ impl Limits {
         Self {
             budget_bytes_per_day: medium,
             run_frames_max: 64,
+            first_reads_percent: 50,
             medium_timeout_ns: 2_000_000_000,
             base_interval_ns: 10_000_000_000,
             frames_max: frames.min(u64::from(u32::MAX - 1)) as u32,

@@ -24,6 +24,27 @@ fn the_second_read_is_cached_and_the_third_is_a_hit() {
 }
 
 #[test]
+fn first_reads_are_cached_until_half_of_the_medium_or_of_the_budget_is_used() {
+    let usual = Limits { io_buffers: 4, ..Limits::fit(&setup(1).geometry) };
+    let cached = |limits: Limits| {
+        let mut driver = attach_with(&Setup { limits, ..setup(1) }, &[], &[]);
+        // Backwards, which is no run.
+        for number in (0..VOLUME / u64::from(FRAME)).rev() {
+            driver.read(frame_at(number), FRAME).unwrap();
+        }
+        let counters = driver.engine.counters();
+        assert_eq!(counters.filled, u64::from(driver.engine.cached_frames()));
+        assert_eq!(counters.filled + counters.refused_first, VOLUME / u64::from(FRAME));
+        counters.medium_bytes
+    };
+    let medium = usual.budget_bytes_per_day;
+    let half = cached(Limits { budget_bytes_per_day: 1 << 40, ..usual });
+    assert!(half > medium / 3 && half < medium * 3 / 4, "{half} of {medium}");
+    let little = cached(Limits { budget_bytes_per_day: medium / 4, ..usual });
+    assert!(little > 0 && little < medium / 4, "{little} of {medium}");
+}
+
+#[test]
 fn a_frame_that_was_written_as_a_whole_is_cached_again_and_a_part_is_not() {
     let mut driver = attach(&[], &[], 1);
     for number in [9, 20] {
