@@ -21,6 +21,7 @@ mod fill;
 mod fill_list;
 mod fill_order;
 mod filling;
+mod gap_reader;
 mod history;
 mod install;
 mod medium;

@@ -5,7 +5,7 @@
 
 use super::control::{self, FilledBefore, LINE_BYTES, Question, SUCCESSION};
 use super::fill_list::{ListEntry, read_list};
-use super::fill_order::{BatchLimits, batches, frames_once};
+use super::fill_order::{RankedParts, frames_once};
 use super::filling::{FillOpening, FillStep};
 use super::volume_files::VolumeFiles;
 use crate::args::When;
@@ -27,8 +27,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A batch takes a part of a second of most disks, and its line is short.
-const BATCH: BatchLimits = BatchLimits { bytes: 16 << 20, parts: 512 };
+/// A sweep over a disk where each part costs a jump: it takes a part of a second of most disks.
+const SWEEP_BYTES: u64 = 16 << 20;
+/// Parts of a batch: its line is short.
+const BATCH_PARTS: usize = 512;
 /// Ranges of a list that are kept, 16 bytes each, and 64 more while they are put in order.
 const PARTS_MAX: usize = 1 << 20;
 /// How often Ctrl-C is looked for while the service works.
@@ -139,25 +141,37 @@ fn run(
         end: FillEnd::All,
         notes,
     };
-    for batch in batches(&ordered, BATCH) {
-        let step = if sys::interrupt::requested() {
-            connection.ended(FillEnd::Cancelled)
-        } else {
-            connection.fill(&batch)
-        };
-        receipt.filled_bytes += step.filled_bytes;
-        receipt.known_bytes += step.known_bytes;
-        receipt.failed_bytes += step.failed_bytes;
-        receipt.stored_bytes = connection.before.stored_bytes + step.stored_bytes;
-        let done = receipt.filled_bytes + receipt.known_bytes + receipt.failed_bytes;
-        receipt.left_bytes = wanted_bytes.saturating_sub(done);
-        if let Some(end) = step.end {
-            receipt.end = end;
-            break;
+    let mut left = RankedParts::new(ordered);
+    while !left.is_empty() && receipt.end == FillEnd::All {
+        let gap_bytes_max = connection.opening.gap_bytes_max;
+        for batch in left.take_sweep(room(&receipt), gap_bytes_max, SWEEP_BYTES).chunks(BATCH_PARTS)
+        {
+            let step = if sys::interrupt::requested() {
+                connection.ended(FillEnd::Cancelled)
+            } else {
+                connection.fill(batch)
+            };
+            receipt.filled_bytes += step.filled_bytes;
+            receipt.known_bytes += step.known_bytes;
+            receipt.failed_bytes += step.failed_bytes;
+            receipt.stored_bytes = connection.before.stored_bytes + step.stored_bytes;
+            let done = receipt.filled_bytes + receipt.known_bytes + receipt.failed_bytes;
+            receipt.left_bytes = wanted_bytes.saturating_sub(done);
+            if let Some(end) = step.end {
+                receipt.end = end;
+                break;
+            }
+            let _ = progress(Amount::bytes("filling", done, Some(wanted_bytes)));
         }
-        let _ = progress(Amount::bytes("filling", done, Some(wanted_bytes)));
     }
     Ok(receipt)
+}
+
+/// Bytes of the volume that the cache has room for, if they compress as those before did.
+fn room(receipt: &FillReceipt) -> u64 {
+    let left = receipt.room_bytes.saturating_sub(receipt.stored_bytes);
+    let ratio = receipt.filled_bytes as f64 / receipt.stored_bytes.max(1) as f64;
+    if receipt.stored_bytes == 0 { left } else { (left as f64 * ratio) as u64 }
 }
 
 /// A connection to the service that fills.

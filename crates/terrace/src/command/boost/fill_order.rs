@@ -1,8 +1,9 @@
-//! The order of a fill: parts of a volume by their rank, as whole frames, each once, and in batches
-//! that are read in the order of the disk.
+//! The order of a fill: parts of a volume by their rank, as whole frames, each once, and in sweeps
+//! over the disk.
 //!
-//! Pure. A disk with a head reads what is ranked alike fastest in one sweep; so a batch is as small
-//! as its rank is worth keeping, and sorted.
+//! Pure. A disk with a head reads what is ranked alike fastest in one sweep; so a sweep is as small
+//! as its rank is worth keeping, and sorted. Where the gaps between all that the cache has room for
+//! are so short that the disk reads through them, it is one sweep.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -37,26 +38,74 @@ pub(super) fn frames_once(
 
 /// Parts in their order as batches, each sorted by offset. A part that is too long is cut.
 pub(super) fn batches(parts: &[Range<u64>], limits: BatchLimits) -> Vec<Vec<Range<u64>>> {
-    let mut batches: Vec<Vec<Range<u64>>> = Vec::new();
-    let mut bytes = 0;
-    for part in parts {
-        let mut start = part.start;
-        while start < part.end {
-            let is_full = batches.last().is_none_or(|batch| batch.len() >= limits.parts);
-            if is_full || bytes >= limits.bytes {
-                batches.push(Vec::new());
-                bytes = 0;
+    let mut left = RankedParts::new(parts.to_vec());
+    let mut batches = Vec::new();
+    while !left.is_empty() {
+        batches.push(left.take(limits));
+    }
+    batches
+}
+
+/// Parts by their rank, the most wanted first.
+#[derive(Debug)]
+pub(super) struct RankedParts {
+    /// The other way around: the first is the last.
+    left: Vec<Range<u64>>,
+}
+
+impl RankedParts {
+    pub(super) fn new(mut parts: Vec<Range<u64>>) -> Self {
+        parts.reverse();
+        Self { left: parts }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Takes the first ones, sorted by offset. A part that is too long is cut.
+    pub(super) fn take(&mut self, limits: BatchLimits) -> Vec<Range<u64>> {
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        while bytes < limits.bytes && taken.len() < limits.parts {
+            let Some(part) = self.left.pop() else { break };
+            let end = part.end.min(part.start.saturating_add(limits.bytes - bytes));
+            if end < part.end {
+                self.left.push(end..part.end);
             }
-            let end = part.end.min(start + (limits.bytes - bytes));
-            if let Some(batch) = batches.last_mut() {
-                batch.push(start..end);
+            bytes += end - part.start;
+            taken.push(part.start..end);
+        }
+        taken.sort_unstable_by_key(|part| part.start);
+        taken
+    }
+
+    /// Takes the next sweep over the disk: all that there is room for, if the gaps in it are no
+    /// longer than `gap_bytes_max` on average; else a sweep of `least_bytes`.
+    pub(super) fn take_sweep(
+        &mut self,
+        room_bytes: u64,
+        gap_bytes_max: u64,
+        least_bytes: u64,
+    ) -> Vec<Range<u64>> {
+        let of = |bytes| BatchLimits { bytes, parts: usize::MAX };
+        let left = (gap_bytes_max > 0 && room_bytes > least_bytes).then(|| self.left.clone());
+        let whole = left.map(|left| (self.take(of(room_bytes)), left));
+        match whole {
+            Some((sweep, _)) if mean_gap(&sweep) <= gap_bytes_max => sweep,
+            whole => {
+                if let Some((_, left)) = whole {
+                    self.left = left;
+                }
+                self.take(of(least_bytes))
             }
-            bytes += end - start;
-            start = end;
         }
     }
-    batches.iter_mut().for_each(|batch| batch.sort_unstable_by_key(|part| part.start));
-    batches
+}
+
+/// The bytes between two parts, which are sorted, on average.
+fn mean_gap(parts: &[Range<u64>]) -> u64 {
+    let gaps = parts.windows(2).map(|two| two[1].start.saturating_sub(two[0].end));
+    gaps.sum::<u64>() / (parts.len() as u64).saturating_sub(1).max(1)
 }
 
 /// What was taken so far: disjoint parts by their start, with their end.
@@ -101,6 +150,28 @@ mod tests {
         let ordered = frames_once(parts, 4096, 25_000);
         assert_eq!(ordered, [0..4096, 4096..8192, 8192..12_288, 16_384..25_000]);
         assert!(frames_once([30_000..40_000, 9..9], 4096, 25_000).len() <= 1);
+    }
+
+    #[test]
+    fn a_sweep_is_whole_where_gaps_are_short() {
+        // Each tenth frame, the last one first.
+        let parts: Vec<Range<u64>> =
+            (0..100).rev().map(|number| number * 1000..number * 1000 + 100).collect();
+        let sweep = |gap_bytes_max| {
+            let mut parts = RankedParts::new(parts.clone());
+            let sweep = parts.take_sweep(5000, gap_bytes_max, 1000);
+            let rest = parts.take(BatchLimits { bytes: u64::MAX, parts: usize::MAX });
+            assert_eq!(sweep.len() + rest.len(), 100);
+            assert!(sweep.is_sorted_by_key(|part| part.start) && rest[0].start == 0);
+            sweep
+        };
+        assert_eq!((sweep(900).len(), sweep(900)[0].start), (50, 50_000));
+        assert_eq!((sweep(899).len(), sweep(0).len()), (10, 10));
+        // A part that is longer than a sweep is cut, and goes on in the next.
+        let mut long = RankedParts::new(vec![0..2500, 5000..5100]);
+        assert_eq!(long.take_sweep(0, 900, 1000), [0..1000]);
+        assert_eq!(long.take_sweep(10_000, 2500, 1000), [1000..2500, 5000..5100]);
+        assert!(long.is_empty() && long.take_sweep(10, 10, 5).is_empty());
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! 3. A step with an end is the last. A client that closes its side ends the batch.
 //!
 //! The service holds one batch; the client has the rest. One piece is read at a time, so that other
-//! reads of the disk wait for no more than that, and nothing is read that would not be cached.
+//! reads of the disk wait for no more than that, and nothing is read that would not be cached but
+//! short gaps ([`super::gap_reader`]).
 
 use super::control::{self, FilledBefore, LINE_BYTES};
 use super::engine::SharedCache;
+use super::gap_reader::GapReader;
 use crate::output::boost_fill::FillEnd;
 use cache::{Counters, FillRoom};
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sys::device::FileDevice;
 
 /// Frames that are read at once, as many as the engine takes.
 const PIECE_FRAMES: u64 = 8;
@@ -48,6 +51,8 @@ pub(super) struct FillOpening {
     pub(super) room_bytes: u64,
     /// Bytes that may be written to the flash now.
     pub(super) budget_bytes: u64,
+    /// Gaps up to so many bytes are read, since that is quicker than to jump over them.
+    pub(super) gap_bytes_max: u64,
 }
 
 /// What became of a batch. Bytes are of whole frames of the volume.
@@ -79,6 +84,7 @@ impl Filling {
         client: UnixStream,
         driver: &Arc<Driver>,
         cache: &SharedCache,
+        backing: &Arc<FileDevice>,
         before: FilledBefore,
     ) {
         if self.stop.load(Ordering::Relaxed) {
@@ -96,8 +102,9 @@ impl Filling {
             before,
             counted: cache.lock().counters(),
         };
+        let backing = Arc::clone(backing);
         let started =
-            std::thread::Builder::new().name("fill".to_owned()).spawn(move || filler.run());
+            std::thread::Builder::new().name("fill".to_owned()).spawn(move || filler.run(backing));
         match started {
             Ok(thread) => self.thread = Some(thread),
             Err(_) => refuse(&answering, "a thread cannot be started"),
@@ -116,7 +123,13 @@ impl Filling {
 /// Says to a client why no fill begins.
 pub(super) fn refuse(client: &UnixStream, why: &str) {
     let refused = Some(why.to_owned());
-    let opening = FillOpening { refused, frame_bytes: 0, room_bytes: 0, budget_bytes: 0 };
+    let opening = FillOpening {
+        refused,
+        frame_bytes: 0,
+        room_bytes: 0,
+        budget_bytes: 0,
+        gap_bytes_max: 0,
+    };
     control::answer(client, &opening);
 }
 
@@ -133,10 +146,11 @@ struct Filler {
 }
 
 impl Filler {
-    fn run(self) {
+    fn run(self, backing: Arc<FileDevice>) {
         let is_set = self.client.set_read_timeout(Some(TURN)).is_ok()
             && self.client.set_write_timeout(Some(WRITE_WAIT)).is_ok();
         let Some(reading) = self.client.try_clone().ok().filter(|_| is_set) else { return };
+        let mut gaps = GapReader::of(backing, self.driver.bytes());
         let opening = {
             let cache = self.cache.lock();
             FillOpening {
@@ -144,6 +158,7 @@ impl Filler {
                 frame_bytes: cache.frame_bytes(),
                 room_bytes: cache.fill_bytes_max(),
                 budget_bytes: cache.budget_bytes(),
+                gap_bytes_max: gaps.gap_bytes_max(),
             }
         };
         control::answer(&self.client, &opening);
@@ -151,7 +166,7 @@ impl Filler {
         while let Some(batch) = self.next_batch(&mut lines) {
             let mut step = FillStep::default();
             step.end = batch.iter().find_map(|(offset, len)| {
-                self.fill_part(*offset..offset.saturating_add(*len), &mut step)
+                self.fill_part(*offset..offset.saturating_add(*len), &mut gaps, &mut step)
             });
             step.stored_bytes = self.stored();
             control::answer(&self.client, &step);
@@ -184,14 +199,19 @@ impl Filler {
     }
 
     /// Fills a part of the volume, in pieces of whole frames.
-    fn fill_part(&self, part: Range<u64>, step: &mut FillStep) -> Option<FillEnd> {
+    fn fill_part(
+        &self,
+        part: Range<u64>,
+        gaps: &mut GapReader,
+        step: &mut FillStep,
+    ) -> Option<FillEnd> {
         let frame = u64::from(self.cache.lock().frame_bytes());
         let end = part.end.min(self.driver.bytes());
         let mut start = part.start / frame * frame;
         while start < end {
             let next = (start + PIECE_FRAMES * frame).min(self.driver.bytes());
             let upto = end.next_multiple_of(frame).min(next);
-            if let Some(end) = self.fill_piece(start..upto, frame, step) {
+            if let Some(end) = self.fill_piece(start..upto, gaps, frame, step) {
                 return Some(end);
             }
             start = next;
@@ -199,7 +219,13 @@ impl Filler {
         None
     }
 
-    fn fill_piece(&self, piece: Range<u64>, frame: u64, step: &mut FillStep) -> Option<FillEnd> {
+    fn fill_piece(
+        &self,
+        piece: Range<u64>,
+        gaps: &mut GapReader,
+        frame: u64,
+        step: &mut FillStep,
+    ) -> Option<FillEnd> {
         let len = piece.end - piece.start;
         let covered = || self.cache.lock().coverage(piece.start, len).cached_bytes;
         let mut cached = covered();
@@ -220,6 +246,7 @@ impl Filler {
                 Err(full) => return Some(full),
             }
             let missing = self.first_missing(&piece, frame);
+            gaps.reach(&(missing..piece.end));
             let _ = self.driver.prefetch(missing, piece.end - missing);
             let now = covered();
             if now > cached {

@@ -285,7 +285,8 @@ impl<'a> Serving<'a> {
                 control::answer(&client, &coverage(&self.cache, &parts));
             }
             Some(Question::Fill(before)) => {
-                self.filling.begin(client, &self.driver, &self.cache, before);
+                let backing = &self.parts.volume.device;
+                self.filling.begin(client, &self.driver, &self.cache, backing, before);
             }
             Some(Question::Detach) => self.ending.ask(&self.export, client),
         }
