@@ -150,6 +150,31 @@ fn a_restart_goes_on_and_the_gap_is_noted() {
     assert_eq!(recording.series[0].growth(0, 1199), Some(599 + 599));
 }
 
+/// One that is killed ends nothing. Opening took it seven seconds, which is known when it begins.
+#[test]
+fn a_killed_recorder_loses_less_than_a_second_and_knows_when_it_began() {
+    let directory = TempDir::new();
+    let facts = |after_ns| Facts { started_unix_ns: STARTED_NS + after_ns, ..Facts::default() };
+    for (run, samples) in [95, 100, 104].into_iter().enumerate() {
+        let ring = directory.join(run.to_string());
+        let mut output = Ring::open(&ring, 24 * SECOND_NS, MUCH, &facts(0)).unwrap();
+        output.started(&facts(7 * SECOND_NS));
+        let mut registry = Registry::new();
+        let counter = registry.id("number", "count", SeriesKind::Counter, "test").unwrap();
+        let mut row = Row::default();
+        for number in 0..samples {
+            row.count(counter, number);
+            let at_ns = number * PERIOD_NS;
+            output.sample(Tick { due_ns: at_ns, at_ns }, registry.schemas(), &row).unwrap();
+        }
+        drop(output);
+        let read = file::read(&ring).unwrap();
+        assert_eq!(read.facts.started_unix_ns, STARTED_NS + 7 * SECOND_NS);
+        let last_ns = read.ticks.last().unwrap().at_ns;
+        assert!(samples * PERIOD_NS - last_ns < SECOND_NS, "{last_ns} of {samples}");
+    }
+}
+
 #[test]
 fn a_directory_is_one_recorder_s_at_a_time() {
     let directory = TempDir::new();

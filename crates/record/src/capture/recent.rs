@@ -48,6 +48,10 @@ impl RecentSink {
 }
 
 impl RecordSink for RecentSink {
+    fn started(&mut self, facts: &Facts) {
+        self.begin(facts);
+    }
+
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         self.lock().sample(tick, schemas, row);
         Ok(())

@@ -26,6 +26,11 @@ impl<S: RecordSink> ShownSink<S> {
 }
 
 impl<S: RecordSink> RecordSink for ShownSink<S> {
+    fn started(&mut self, facts: &Facts) {
+        self.recent.started(facts);
+        self.written.started(facts);
+    }
+
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         self.recent.sample(tick, schemas, row)?;
         self.written.sample(tick, schemas, row)

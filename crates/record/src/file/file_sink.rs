@@ -66,6 +66,10 @@ impl FileSink {
 }
 
 impl RecordSink for FileSink {
+    fn started(&mut self, facts: &Facts) {
+        self.writer.correct(facts);
+    }
+
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         self.writer
             .sample(tick, schemas, row)

@@ -39,6 +39,10 @@ pub const SEGMENTS: u64 = 24;
 /// No segment is made to last less: each repeats the names of all series, about 15 KB.
 const MIN_SEGMENT_NS: u64 = 1_000_000_000;
 
+/// The most time that rows of a ring are held: what happened just before the recorder was killed is
+/// what it is there for.
+const HOLD_NS: u64 = 800_000_000;
+
 /// Less room would hold little but the names of the series.
 pub const MIN_KEEP_BYTES: u64 = 256 << 10;
 
@@ -261,6 +265,13 @@ impl Ring {
 }
 
 impl RecordSink for Ring {
+    fn started(&mut self, facts: &Facts) {
+        self.facts = facts.clone();
+        if let Some(current) = &mut self.current {
+            current.writer.correct(facts);
+        }
+    }
+
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {
         if self.current.is_none() && !self.resume(tick.at_ns)? {
             return Ok(());
@@ -359,6 +370,7 @@ fn start(directory: &Directory, facts: &Facts) -> Result<Current> {
             Ok(file) => {
                 return match Writer::new(file, facts) {
                     Ok(writer) => {
+                        let writer = writer.holding(HOLD_NS);
                         let (ids, empty_bytes) = (PartIds::default(), writer.bytes());
                         Ok(Current { name, empty_bytes, ids, writer })
                     }

@@ -26,9 +26,9 @@ const TEXT_CHUNK_BYTES: usize = 1 << 20;
 /// More spans than a person makes in ten seconds: written before the rows are due.
 const MAX_HELD_SPANS: usize = 256;
 
-/// A reader may begin at every so many chunks of samples, five minutes at the usual rate: a
-/// row takes as much room as one chunk, and reading so many takes less time than a person sees.
-const ROW_EVERY_CHUNKS: u32 = 32;
+/// A reader may begin at every so many samples, five minutes at the usual rate: a row takes as much
+/// room as 100 samples, and reading so many takes less time than a person sees.
+const ROW_EVERY_SAMPLES: usize = 3200;
 
 /// A recording's file belongs to its owner only.
 pub(super) const FILE_MODE: u32 = 0o600;
@@ -49,10 +49,14 @@ pub struct Writer<W: Write> {
     refusal: Option<String>,
     /// Rows were lost, so later ones cannot be decoded.
     is_over: bool,
+    /// Facts to be written before the next samples.
+    facts: Option<Facts>,
     held: PendingRows,
     base: Base,
-    /// Chunks of samples since the start or the last row of its own.
-    chunks_since_row: u32,
+    /// The most time that rows are held.
+    hold_ns: u64,
+    /// Samples since the start or the last row of its own.
+    samples_since_row: usize,
     scratch: Scratch,
     raw: Vec<u8>,
     packed: Vec<u8>,
@@ -85,9 +89,11 @@ impl<W: Write> Writer<W> {
             bytes: 0,
             refusal: None,
             is_over: false,
+            facts: None,
             held: PendingRows::default(),
             base: Base::default(),
-            chunks_since_row: 0,
+            hold_ns: HOLD_NS,
+            samples_since_row: 0,
             scratch: Scratch::default(),
             raw: Vec::new(),
             packed: Vec::new(),
@@ -103,6 +109,17 @@ impl<W: Write> Writer<W> {
         writer.hand_over()?;
         writer.object(ChunkKind::Facts, facts, 0)?;
         Ok(writer)
+    }
+
+    /// Holds rows no longer than this, for the price of more chunks: a crash loses no more.
+    #[must_use]
+    pub(super) fn holding(self, hold_ns: u64) -> Self {
+        Self { hold_ns, ..self }
+    }
+
+    /// These facts are right from now on. Written with what is held.
+    pub(super) fn correct(&mut self, facts: &Facts) {
+        self.facts = Some(facts.clone());
     }
 
     /// Adds a sample; `schemas` are all series known so far. Written when enough are held.
@@ -125,7 +142,7 @@ impl<W: Write> Writer<W> {
         let tick = self.base.forward(&self.held, tick);
         self.held.push(tick, values);
         let first_ns = self.held.ticks.first().map_or(0, |tick| tick.at_ns);
-        if self.held.ticks.len() >= MAX_ROWS || tick.at_ns - first_ns >= HOLD_NS {
+        if self.held.ticks.len() >= MAX_ROWS || tick.at_ns - first_ns >= self.hold_ns {
             self.flush()?;
         }
         Ok(())
@@ -194,6 +211,9 @@ impl<W: Write> Writer<W> {
         if let Some(why) = &self.refusal {
             return Err(failed(why.clone()));
         }
+        if let Some(facts) = self.facts.take() {
+            self.object(ChunkKind::Facts, &facts, 0)?;
+        }
         if self.schemas_written < self.schemas.len() {
             let schemas = std::mem::take(&mut self.schemas);
             let last_ns = self.last_ns();
@@ -207,10 +227,10 @@ impl<W: Write> Writer<W> {
         self.write_who()?;
         if let (Some(first), Some(last)) = (self.held.ticks.first(), self.held.ticks.last()) {
             let (first_ns, last_ns) = (first.at_ns, last.at_ns);
-            if self.chunks_since_row >= ROW_EVERY_CHUNKS {
+            if self.samples_since_row >= ROW_EVERY_SAMPLES {
                 self.write_row()?;
             }
-            self.chunks_since_row += 1;
+            self.samples_since_row += self.held.ticks.len();
             self.raw.clear();
             columns::encode(&self.held, &mut self.base, &mut self.scratch, &mut self.raw);
             self.held.clear();
@@ -286,7 +306,7 @@ impl<W: Write> Writer<W> {
         self.raw.clear();
         self.base.encode(&mut self.raw);
         let at_ns = self.base.at_ns();
-        self.chunks_since_row = 0;
+        self.samples_since_row = 0;
         self.write_raw(ChunkKind::Row, at_ns, at_ns)
     }
 

@@ -150,6 +150,12 @@ impl<S: RecordSink> Recorder<S> {
         self.started_ns
     }
 
+    /// Notes when it began, by the clock of the day.
+    pub fn note_start(&mut self, unix_ns: u64) {
+        self.facts.started_unix_ns = unix_ns;
+        self.sink.started(&self.facts);
+    }
+
     /// Notes what the subject has done; with `is_fresh` until now, if that is known in a moment.
     fn read_work(&mut self, is_fresh: bool) {
         if let Some((work, id)) = &self.work {

@@ -90,7 +90,7 @@ impl<S: RecordSink> SamplerThread<S> {
     /// does comes after it and the time that reading took does not count.
     fn first_sample(&mut self, watched: &Watched) {
         self.started_ns = self.recorder.begin(watched);
-        self.recorder.facts.started_unix_ns = self.clock.now_ns();
+        self.recorder.note_start(self.clock.now_ns());
         self.day_offset_ns = self.clock.offset_ns();
         self.suspended_ns = self.clock.suspended_ns();
         self.pace = Pace::new(self.normal_period_ns, self.started_ns);
