@@ -15,11 +15,16 @@ use serde_json::Value;
 use support::program;
 use testkit::TempDir;
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 5] = [
+    ("day.py", include_str!("recorder_guest/day.py")),
+    ("day.sh", include_str!("recorder_guest/day.sh")),
     ("units.sh", include_str!("recorder_guest/units.sh")),
     ("service.sh", include_str!("recorder_guest/service.sh")),
     ("terrace-recorder.service", include_str!("../../packaging/terrace-recorder.service")),
 ];
+
+/// What three of four kills lose at most, in seconds; the emulator may hold up the others.
+const LOST_S: f64 = 1.0;
 
 #[test]
 fn the_service_keeps_a_ring_that_opens_and_sees_what_root_sees() {
@@ -27,11 +32,9 @@ fn the_service_keeps_a_ring_that_opens_and_sees_what_root_sees() {
         let need = "qemu-system-x86 and an image (cargo xtask vm --build --systemd)";
         return testkit::skip(need);
     }
-    let (folder, out) = (TempDir::new(), TempDir::new());
-    for (name, text) in FILES {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    let found = found_in_a_guest(folder.path(), out.path());
+    let out = TempDir::new();
+    let options = ["--systemd", "--before", "sh units.sh"];
+    let found = found_in_a_guest(&options, out.path(), "bash service.sh");
     let is = |name: &str, value: &str| assert_eq!(found[name], value, "{name}: {found:?}");
     is("before", "inactive");
     is("started", "active");
@@ -69,14 +72,44 @@ fn sights(path: &Path) -> BTreeSet<String> {
     open.map(|(name, _)| name.clone()).collect()
 }
 
+/// A day and a half in some minutes: `TERRACE_RECORDER_KILLS` is how often the recorder is killed.
+#[test]
+fn a_day_of_kills_a_stepped_clock_and_a_full_disk_leave_a_ring_that_opens() {
+    if !xtask::vm::is_ready() {
+        return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
+    }
+    let kills = std::env::var("TERRACE_RECORDER_KILLS").map_or(8, |count| count.parse().unwrap());
+    let out = TempDir::new();
+    let found = found_in_a_guest(&[], out.path(), &format!("bash day.sh {kills}"));
+    let opened = found["opened"].split(' ').filter(|word| *word != "full").count();
+    assert_eq!(opened, kills, "{found:?}");
+    let of = |name: &str| -> Vec<f64> {
+        let of_kills = (1..=kills).filter_map(|at| found.get(&format!("{name}.{at}")));
+        of_kills.map(|value| value.parse().unwrap()).collect()
+    };
+    // While the disk is full nothing is kept.
+    let mut lost = of("lost");
+    assert!(lost.len() >= kills / 2 && lost.len() < kills, "{found:?}");
+    lost.sort_by(f64::total_cmp);
+    assert!(lost[0] > -0.1 && lost[lost.len() * 3 / 4] < LOST_S, "{lost:?}");
+    assert!(lost[lost.len() - 1] < 3.0 * LOST_S, "{lost:?}");
+    assert!(of("bytes").iter().all(|bytes| *bytes < 4.5 * 1048576.0), "{found:?}");
+    // A segment is an hour, and goes as a whole.
+    let hours: f64 = found["hours"].parse().unwrap();
+    assert!((12.0..25.5).contains(&hours), "{found:?}");
+}
+
 /// What the script says, by name.
-fn found_in_a_guest(folder: &Path, out: &Path) -> BTreeMap<String, String> {
-    let work = TempDir::new();
+fn found_in_a_guest(options: &[&str], out: &Path, script: &str) -> BTreeMap<String, String> {
+    let (work, folder) = (TempDir::new(), TempDir::new());
+    for (name, text) in FILES {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.args(["vm", "--systemd", "--before", "sh units.sh"]).env("TMPDIR", work.path());
-    command.arg("--bin").arg(program()).arg("--dir").arg(folder).arg("--out").arg(out);
-    command.args(["--mem", "1G", "--timeout", "500"]);
-    let run = command.args(["--", "bash service.sh"]).output().unwrap();
+    command.arg("vm").args(options).env("TMPDIR", work.path());
+    command.arg("--bin").arg(program()).arg("--dir").arg(folder.path()).arg("--out").arg(out);
+    command.args(["--mem", "1G", "--timeout", "1500"]);
+    let run = command.args(["--", script]).output().unwrap();
     let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
     assert_eq!(run.status.code(), Some(0), "{said}{complained}");
     support::said(&said)
