@@ -57,11 +57,14 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
     command.args(["zigbuild", "--locked", "--package", "terrace", "--bin", "terrace"]);
     command.args(["--profile", PROFILE, "--target-dir"]).arg(target_directory);
     command.args(["--target", &format!("{}.{major}.{minor}", release.target)]);
-    let flags: Vec<String> = renamed(&release.root)?
-        .into_iter()
-        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
-        .collect();
-    command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    let renamed = renamed(&release.root)?;
+    let flags = |option: &str| -> Vec<String> {
+        renamed.iter().map(|(from, to)| format!("{option}={}={to}", from.display())).collect()
+    };
+    command.env_remove("RUSTFLAGS");
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\x1f"));
+    // Of libraries in C.
+    command.env("CFLAGS", flags("-ffile-prefix-map").join(" "));
     command.env("TERRACE_COMMIT", &release.source.commit);
     command.env("SOURCE_DATE_EPOCH", release.source.epoch_s.to_string());
     command.env("CARGO_INCREMENTAL", "0");
