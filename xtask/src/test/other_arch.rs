@@ -7,8 +7,10 @@ use crate::error::Error;
 use crate::vm::{self, Arch};
 use crate::workspace;
 
-/// Memory of each guest.
-const MEMORY: &str = "2G";
+/// Memory of each guest: a test reserves 4 GiB.
+const MEMORY: &str = "5G";
+/// Where the tests' files are: the guest's root has no disk.
+const FILES_DISK: &str = "tmp:8G";
 /// A crate whose tests take longer under emulation hangs.
 const TIMEOUT_S: &str = "3000";
 /// What tests of devices use and no kernel loads by itself.
@@ -64,12 +66,13 @@ fn run_package(root: &Path, arch: Arch, package: &str) -> u8 {
         left_out.iter().map(|left_out| format!(" --skip {}", left_out.test)).collect();
     let folder = crate::process::quoted(&root.join("crates").join(package).to_string_lossy());
     let script = format!(
-        "cd {folder}; failed=0\n\
+        "mkfs.ext4 -q /dev/vm/tmp && mount /dev/vm/tmp /tmp || exit 125\n\
+         cd {folder}; failed=0\n\
          for test in /tests/*; do echo \"== $test\"; \"$test\"{skips} || failed=1; done\n\
          exit $failed"
     );
     let mut words = vec!["--arch", arch.name(), "--tests", package];
-    words.extend(["--mem", MEMORY, "--timeout", TIMEOUT_S]);
+    words.extend(["--mem", MEMORY, "--timeout", TIMEOUT_S, "--disk", FILES_DISK]);
     words.extend(MODULES.iter().flat_map(|module| ["--module", module]));
     words.extend(["--", &script]);
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();

@@ -123,13 +123,8 @@ impl Filling {
 /// Says to a client why no fill begins.
 pub(super) fn refuse(client: &UnixStream, why: &str) {
     let refused = Some(why.to_owned());
-    let opening = FillOpening {
-        refused,
-        frame_bytes: 0,
-        room_bytes: 0,
-        budget_bytes: 0,
-        gap_bytes_max: 0,
-    };
+    let opening =
+        FillOpening { refused, frame_bytes: 0, room_bytes: 0, budget_bytes: 0, gap_bytes_max: 0 };
     control::answer(client, &opening);
 }
 
