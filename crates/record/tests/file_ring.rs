@@ -168,7 +168,7 @@ fn a_killed_recorder_loses_less_than_a_second_and_knows_when_it_began() {
             output.sample(Tick { due_ns: at_ns, at_ns }, registry.schemas(), &row).unwrap();
         }
         drop(output);
-        let read = file::read(&ring).unwrap();
+        let read = file::read_ring(&ring).unwrap();
         assert_eq!(read.facts.started_unix_ns, STARTED_NS + 7 * SECOND_NS);
         let last_ns = read.ticks.last().unwrap().at_ns;
         assert!(samples * PERIOD_NS - last_ns < SECOND_NS, "{last_ns} of {samples}");

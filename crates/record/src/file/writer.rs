@@ -26,9 +26,9 @@ const TEXT_CHUNK_BYTES: usize = 1 << 20;
 /// More spans than a person makes in ten seconds: written before the rows are due.
 const MAX_HELD_SPANS: usize = 256;
 
-/// A reader may begin at every so many samples, five minutes at the usual rate: a row takes as much
-/// room as 100 samples, and reading so many takes less time than a person sees.
-const ROW_EVERY_SAMPLES: usize = 3200;
+/// A reader may begin at every so many chunks of samples, five minutes at the usual rate: a
+/// row takes as much room as one chunk, and reading so many takes less time than a person sees.
+const ROW_EVERY_CHUNKS: u64 = 32;
 
 /// A recording's file belongs to its owner only.
 pub(super) const FILE_MODE: u32 = 0o600;
@@ -55,8 +55,8 @@ pub struct Writer<W: Write> {
     base: Base,
     /// The most time that rows are held.
     hold_ns: u64,
-    /// Samples since the start or the last row of its own.
-    samples_since_row: usize,
+    /// Chunks of samples since the start or the last row of its own.
+    chunks_since_row: u64,
     scratch: Scratch,
     raw: Vec<u8>,
     packed: Vec<u8>,
@@ -93,7 +93,7 @@ impl<W: Write> Writer<W> {
             held: PendingRows::default(),
             base: Base::default(),
             hold_ns: HOLD_NS,
-            samples_since_row: 0,
+            chunks_since_row: 0,
             scratch: Scratch::default(),
             raw: Vec::new(),
             packed: Vec::new(),
@@ -227,10 +227,11 @@ impl<W: Write> Writer<W> {
         self.write_who()?;
         if let (Some(first), Some(last)) = (self.held.ticks.first(), self.held.ticks.last()) {
             let (first_ns, last_ns) = (first.at_ns, last.at_ns);
-            if self.samples_since_row >= ROW_EVERY_SAMPLES {
+            // Chunks that are held for less time are smaller.
+            if self.chunks_since_row >= ROW_EVERY_CHUNKS * HOLD_NS / self.hold_ns {
                 self.write_row()?;
             }
-            self.samples_since_row += self.held.ticks.len();
+            self.chunks_since_row += 1;
             self.raw.clear();
             columns::encode(&self.held, &mut self.base, &mut self.scratch, &mut self.raw);
             self.held.clear();
@@ -306,7 +307,7 @@ impl<W: Write> Writer<W> {
         self.raw.clear();
         self.base.encode(&mut self.raw);
         let at_ns = self.base.at_ns();
-        self.samples_since_row = 0;
+        self.chunks_since_row = 0;
         self.write_raw(ChunkKind::Row, at_ns, at_ns)
     }
 
