@@ -21,6 +21,9 @@ pub(super) const PROFILE: &str = "dist";
 /// To split 100 MB in two.
 const SPLIT_LIMIT: Duration = Duration::from_secs(120);
 
+/// zig compiles what it adds to each program.
+const PARTS_LIMIT: Duration = Duration::from_secs(300);
+
 /// What was built.
 #[derive(Debug)]
 pub(super) struct Built {
@@ -52,6 +55,8 @@ pub(super) fn missing(root: &Path, target: &str) -> Result<Option<String>, Error
 /// # Errors
 /// If it does not build.
 pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built, Error> {
+    let parts = target_directory.join("zig");
+    compile_parts(release, &parts)?;
     let mut command = workspace::cargo(&release.root);
     let (major, minor) = GLIBC;
     command.args(["zigbuild", "--locked", "--package", "terrace", "--bin", "terrace"]);
@@ -65,6 +70,7 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
     command.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\x1f"));
     // Of libraries in C.
     command.env("CFLAGS", flags("-ffile-prefix-map").join(" "));
+    command.env("ZIG_GLOBAL_CACHE_DIR", &parts);
     command.env("TERRACE_COMMIT", &release.source.commit);
     command.env("SOURCE_DATE_EPOCH", release.source.epoch_s.to_string());
     command.env("CARGO_INCREMENTAL", "0");
@@ -75,6 +81,21 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
         return Err(fail(status.to_string()));
     }
     split(&target_directory.join(&release.target).join(PROFILE).join("terrace"))
+}
+
+/// Has zig compile what it adds to each program, into its cache `parts`: start files and an
+/// unwinder. Their debug information names the directory that zig is called in, which is `/` here.
+fn compile_parts(release: &Release, parts: &Path) -> Result<(), Error> {
+    fs::create_dir_all(parts).map_err(Error::io("make", parts))?;
+    let (source, program) = (parts.join("empty.c"), parts.join("empty"));
+    fs::write(&source, "int main(void) { return 0; }\n").map_err(Error::io("write", &source))?;
+    let (architecture, _) = release.target.split_once('-').unwrap_or_default();
+    let (major, minor) = GLIBC;
+    let mut zig = Command::new("python3");
+    zig.current_dir("/").env("ZIG_GLOBAL_CACHE_DIR", parts).args(["-m", "ziglang", "cc", "-g"]);
+    zig.args(["-target", &format!("{architecture}-linux-gnu.{major}.{minor}")]);
+    zig.arg(&source).args(["-lunwind", "-o"]).arg(&program);
+    process::run(zig, PARTS_LIMIT)?.success().map(drop)
 }
 
 /// Directories of this machine, and what the binary has instead of each.

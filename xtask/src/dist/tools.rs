@@ -94,10 +94,11 @@ pub(super) fn either(programs: &[&str], package: &str) -> Result<std::path::Path
 /// # Errors
 /// If it cannot be started.
 pub(super) fn rustc(root: &Path, words: &[&str]) -> Result<String, Error> {
-    // The one of cargo's own toolchain, as in a build.
+    // That of a build: what RUSTC names, else the one of cargo's own toolchain.
     let cargo = workspace::cargo(root);
     let neighbour = Path::new(cargo.get_program()).with_file_name("rustc");
-    let program = if neighbour.exists() { neighbour } else { "rustc".into() };
+    let own = if neighbour.exists() { neighbour } else { "rustc".into() };
+    let program = std::env::var_os("RUSTC").map_or(own, Into::into);
     let mut command = Command::new(program);
     command.current_dir(root).args(words);
     Ok(process::run(command, LIMIT)?.success()?.stdout.trim().to_owned())
