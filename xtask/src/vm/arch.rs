@@ -1,9 +1,9 @@
-//! The processors that a guest can have, and what of QEMU, Debian and cargo differs between them.
+//! The processors and page sizes that a guest can have, and what of QEMU, Debian and cargo differs between them.
 //! A guest of another kind than this machine is emulated.
 
 use clap::ValueEnum;
 
-/// A processor architecture, as Rust names it.
+/// A processor architecture, and the size of pages where a kernel is made for several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Arch {
@@ -12,6 +12,9 @@ pub(crate) enum Arch {
     X86,
     /// 64-bit Arm
     Aarch64,
+    /// 64-bit Arm with pages of 16 KiB
+    #[value(name = "aarch64-16k")]
+    Aarch64Pages16K,
 }
 
 impl Arch {
@@ -19,11 +22,12 @@ impl Arch {
     pub(crate) const NATIVE: Self =
         if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86 };
 
-    /// As it is typed, and as Rust names it.
+    /// As it is typed.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::X86 => "x86_64",
             Self::Aarch64 => "aarch64",
+            Self::Aarch64Pages16K => "aarch64-16k",
         }
     }
 
@@ -31,7 +35,7 @@ impl Arch {
     pub(super) fn debian(self) -> &'static str {
         match self {
             Self::X86 => "amd64",
-            Self::Aarch64 => "arm64",
+            Self::Aarch64 | Self::Aarch64Pages16K => "arm64",
         }
     }
 
@@ -40,6 +44,7 @@ impl Arch {
         match self {
             Self::X86 => "linux-image-6.12-amd64",
             Self::Aarch64 => "linux-image-6.12-arm64",
+            Self::Aarch64Pages16K => "linux-image-6.12-arm64-16k",
         }
     }
 
@@ -47,7 +52,7 @@ impl Arch {
     pub(super) fn qemu(self) -> (&'static str, &'static str) {
         match self {
             Self::X86 => ("qemu-system-x86_64", "qemu-system-x86"),
-            Self::Aarch64 => ("qemu-system-aarch64", "qemu-system-arm"),
+            Self::Aarch64 | Self::Aarch64Pages16K => ("qemu-system-aarch64", "qemu-system-arm"),
         }
     }
 
@@ -55,7 +60,7 @@ impl Arch {
     pub(super) fn board(self) -> (&'static str, &'static str) {
         match self {
             Self::X86 => ("q35", "max,la57=off,erms=off,fsrm=off"),
-            Self::Aarch64 => ("virt,gic-version=3", "cortex-a76"),
+            Self::Aarch64 | Self::Aarch64Pages16K => ("virt,gic-version=3", "cortex-a76"),
         }
     }
 
@@ -63,7 +68,7 @@ impl Arch {
     pub(super) fn console(self) -> &'static str {
         match self {
             Self::X86 => "ttyS0",
-            Self::Aarch64 => "ttyAMA0",
+            Self::Aarch64 | Self::Aarch64Pages16K => "ttyAMA0",
         }
     }
 
@@ -71,7 +76,7 @@ impl Arch {
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::X86 => "x86_64-unknown-linux-gnu",
-            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+            Self::Aarch64 | Self::Aarch64Pages16K => "aarch64-unknown-linux-gnu",
         }
     }
 
@@ -79,7 +84,7 @@ impl Arch {
     pub(crate) fn cross_compiler(self) -> &'static str {
         match self {
             Self::X86 => "x86_64-linux-gnu-gcc",
-            Self::Aarch64 => "aarch64-linux-gnu-gcc",
+            Self::Aarch64 | Self::Aarch64Pages16K => "aarch64-linux-gnu-gcc",
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn executables(
     arch: Arch,
     args: &[&str],
 ) -> Result<Vec<Executable>, Error> {
-    if arch == Arch::NATIVE {
+    if arch.target() == Arch::NATIVE.target() {
         return workspace::executables(root, args, &[]);
     }
     let (target, compiler) = (arch.target(), arch.cross_compiler());

@@ -142,7 +142,7 @@ impl Image {
 pub(super) fn obtain(arch: Arch, more: &[String]) -> Result<Image, Error> {
     let emulator = match arch {
         Arch::X86 => NEEDS_X86,
-        Arch::Aarch64 => NEEDS_AARCH64,
+        Arch::Aarch64 | Arch::Aarch64Pages16K => NEEDS_AARCH64,
     };
     for needs in [NEEDS, emulator] {
         needs::obtain(needs).map_err(Error::Failed)?;
