@@ -138,8 +138,9 @@ Private_Hugetlb:    2048 kB
             of_range(&root, memory.address(), memory.len()).unwrap().resident
         };
         assert_eq!(resident(&memory), Bytes(0));
-        memory.as_mut_slice()[..8192].fill(1);
-        assert_eq!(resident(&memory), Bytes(8192));
+        let touched = 2 * sys::process::page_bytes();
+        memory.as_mut_slice()[..touched].fill(1);
+        assert_eq!(resident(&memory), Bytes(touched as u64));
         memory.populate_write().unwrap();
         assert_eq!(resident(&memory), Bytes(1 << 20));
     }
