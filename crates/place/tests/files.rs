@@ -49,7 +49,7 @@ fn cool(file: &File) {
 
 fn cached_bytes(file: &File) -> Option<u64> {
     let stat = sys::cachestat::of(file, 0, 0).ok()?;
-    Some(stat.cached * sys::process::page_bytes() as u64)
+    Some(stat.cached * page_bytes())
 }
 
 /// A shell that holds files open; it ends with its input.
@@ -98,6 +98,10 @@ fn work_of(wanted: &[WantedFile]) -> ReadPlan {
     order::by_position(wanted.to_vec(), &mut access())
 }
 
+fn page_bytes() -> u64 {
+    sys::process::page_bytes() as u64
+}
+
 fn wanted_file(path: &Path, ranges: Vec<Range<u64>>) -> WantedFile {
     WantedFile::new(path.to_owned(), identity(path), ranges)
 }
@@ -114,9 +118,9 @@ fn an_open_file_is_found_with_what_of_it_is_absent() {
     let Some(file) = cold_file(&path, 8 * MIB + 100) else {
         return;
     };
-    let there = [MIB..2 * MIB, 5 * MIB..5 * MIB + 4096];
+    let there = [MIB..2 * MIB, 5 * MIB..5 * MIB + page_bytes()];
     for range in &there {
-        for page in range.clone().step_by(4096) {
+        for page in range.clone().step_by(page_bytes() as usize) {
             read_at(&file, &mut [0], page).unwrap();
         }
     }
@@ -125,10 +129,10 @@ fn an_open_file_is_found_with_what_of_it_is_absent() {
     let data = found.iter().find(|file| file.path == path).unwrap();
     assert_eq!(data.identity, identity(&path));
     assert_eq!(data.targets, [0]);
-    let whole = 0..8 * MIB + 4096;
+    let whole = 0..8 * MIB + page_bytes();
     assert_eq!(data.used, std::slice::from_ref(&whole));
     assert_eq!(data.cached_bytes, cached_bytes(&file));
-    assert_eq!(data.cached_bytes, Some(MIB + 4096));
+    assert_eq!(data.cached_bytes, Some(MIB + page_bytes()));
     assert_eq!(data.absent, ranges::without(&[whole], &there));
     // What it has mapped is there too, by the mapped part: the shell itself and its library.
     let mapped: Vec<_> = found.iter().filter(|file| file.path != path).collect();
@@ -204,12 +208,14 @@ fn files_come_back_in_the_order_of_the_disk() {
     let directory = TempDir::new();
     let mut wanted = Vec::new();
     let mut open = Vec::new();
+    // The pages of what is behind the first MiB of each.
+    let tail = 5000_u64.next_multiple_of(page_bytes());
     for number in 0..20 {
         let path = directory.join(format!("file-{number}"));
         let Some(file) = cold_file(&path, MIB + 5000) else {
             return;
         };
-        let parts = vec![0..MIB / 2, MIB..MIB + 8192];
+        let parts = vec![0..MIB / 2, MIB..MIB + tail];
         wanted.push(wanted_file(&path, parts));
         open.push(file);
     }
@@ -225,14 +231,14 @@ fn files_come_back_in_the_order_of_the_disk() {
         reported.push(read.bytes);
         Control::Continue
     });
-    let all = 20 * (MIB / 2 + 8192);
+    let all = 20 * (MIB / 2 + tail);
     assert_eq!((read.bytes, read.present_bytes, read.changed_files), (all, all, 0));
     assert!(reported.is_sorted() && reported.last() == Some(&all));
     for file in &open {
         // Exactly what was wanted, and nothing around it.
-        assert_eq!(cached_bytes(file), Some(MIB / 2 + 8192));
+        assert_eq!(cached_bytes(file), Some(MIB / 2 + tail));
         let there = cached::ranges_of(file, &(0..MIB + 5000)).unwrap();
-        assert_eq!(there, [0..MIB / 2, MIB..MIB + 8192]);
+        assert_eq!(there, [0..MIB / 2, MIB..MIB + tail]);
     }
 }
 
@@ -322,14 +328,14 @@ fn ranges_of_a_sparse_giant_cost_little() {
     let directory = TempDir::new();
     let path = directory.join("giant");
     let file = File::options().write(true).create_new(true).open(&path).unwrap();
-    let far = 1 << 40;
+    let (far, page) = (1 << 40, page_bytes());
     if file.set_len(far).is_err() {
         return testkit::skip("a file system that takes a file of 1 TiB");
     }
-    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 8192).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 2 * page).unwrap();
     let there = cached::ranges_of(&open_unnoticed(&path).unwrap(), &(0..far));
     if let Some(there) = there {
-        assert_eq!(there, [far - 8192..far - 4096]);
+        assert_eq!(there, [far - 2 * page..far - page]);
     }
 }
 
@@ -339,7 +345,8 @@ fn a_sparse_file_takes_few_questions() {
     let directory = TempDir::new();
     let path = directory.join("giant");
     let file = File::options().write(true).create_new(true).open(&path).unwrap();
-    let far = (16 << 40) - 4096;
+    let page = page_bytes();
+    let far = (16 << 40) - page;
     if file.set_len(far).is_err() {
         return testkit::skip("a file system that takes a file of 16 TiB");
     }
@@ -351,9 +358,9 @@ fn a_sparse_file_takes_few_questions() {
         return testkit::skip("cachestat (Linux 6.5)");
     }
     assert!(questions.asked() <= 2, "{questions:?}");
-    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 8192).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1; 4096], far - 2 * page).unwrap();
     let found = questions.ranges_of(&open, parts).unwrap().unwrap();
-    assert_eq!(found, vec![far - 8192..far - 4096]);
+    assert_eq!(found, vec![far - 2 * page..far - page]);
     assert!(questions.asked() <= 200, "{questions:?}");
 }
 

@@ -351,7 +351,8 @@ mod tests {
         memory.as_mut_slice()[0] = 1;
         // The kernel may fall back to one base page; never to anything in between.
         let resident = resident_bytes(memory.address());
-        assert!(resident == HUGE_PAGE_BYTES as u64 || resident == 4096, "{resident}");
+        let base = crate::process::page_bytes() as u64;
+        assert!(resident == HUGE_PAGE_BYTES as u64 || resident == base, "{resident}");
     }
 
     #[test]

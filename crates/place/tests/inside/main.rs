@@ -239,7 +239,8 @@ fn an_ordinary_user_gets_true_answers_or_none() {
     }
     let directory = TempDir::new();
     let path = directory.join("data");
-    std::fs::write(&path, vec![1; 8192]).unwrap();
+    let bytes = 2 * sys::process::page_bytes();
+    std::fs::write(&path, vec![1; bytes]).unwrap();
     let seen_by_user = |path: &Path| {
         let output = Command::new("setpriv")
             .args(["--reuid", ORDINARY_USER, "--regid", ORDINARY_USER, "--clear-groups"])
@@ -258,7 +259,7 @@ fn an_ordinary_user_gets_true_answers_or_none() {
     assert_eq!(others, "None");
     let number = ORDINARY_USER.parse().unwrap();
     std::os::unix::fs::chown(&path, Some(number), Some(number)).unwrap();
-    assert_eq!(seen_by_user(&path).unwrap(), "Some([0..8192])");
+    assert_eq!(seen_by_user(&path).unwrap(), format!("Some([0..{bytes}])"));
     std::io::stdout().flush().unwrap();
     passed("an_ordinary_user_gets_true_answers_or_none");
 }

@@ -99,8 +99,9 @@ mod tests {
     fn pages_that_were_written_are_resident_and_those_behind_the_end_are_not() {
         let directory = TempDir::new();
         let path = directory.join("file");
-        std::fs::write(&path, vec![1; 3 * 4096 + 1]).unwrap();
-        let mapped = MappedFile::part(&File::open(&path).unwrap(), 0, 6 * 4096).unwrap();
+        let page = crate::process::page_bytes();
+        std::fs::write(&path, vec![1; 3 * page + 1]).unwrap();
+        let mapped = MappedFile::part(&File::open(&path).unwrap(), 0, 6 * page as u64).unwrap();
         let resident = mapped.resident().unwrap();
         assert_eq!(resident, [true, true, true, true, false, false]);
         // A file cut under the mapped does no harm: its bytes are not accessed.

@@ -148,15 +148,15 @@ fn cache_state_follows_writes_and_eviction() {
     let directory = TempDir::new();
     let scratch = Scratch::create_in(directory.path()).unwrap();
     let file = scratch.file();
-    let pages = 64;
-    write_at(file, &noise(pages * 4096), 0).unwrap();
+    let (pages, page) = (64, crate::process::page_bytes());
+    write_at(file, &noise(pages * page), 0).unwrap();
     let state = || crate::cachestat::of(file, 0, 0);
     let full = match state() {
         Ok(full) => full,
         Err(error) => return testkit::skip(format!("Linux 6.5 ({error})")),
     };
     assert_eq!(full.cached, pages as u64);
-    let half = crate::cachestat::of(file, 0, pages as u64 / 2 * 4096).unwrap();
+    let half = crate::cachestat::of(file, 0, (pages / 2 * page) as u64).unwrap();
     assert_eq!(half.cached, pages as u64 / 2);
     sync_range_start(file, 0, 0).unwrap();
     sync_range_wait(file, 0, 0).unwrap();
