@@ -4,6 +4,7 @@
 //! glibc and not musl: the C library's memcpy is among what is measured.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -20,9 +21,6 @@ pub(super) const PROFILE: &str = "dist";
 
 /// To split 100 MB in two.
 const SPLIT_LIMIT: Duration = Duration::from_secs(120);
-
-/// zig compiles what it adds to each program.
-const PARTS_LIMIT: Duration = Duration::from_secs(300);
 
 /// What was built.
 #[derive(Debug)]
@@ -55,8 +53,8 @@ pub(super) fn missing(root: &Path, target: &str) -> Result<Option<String>, Error
 /// # Errors
 /// If it does not build.
 pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built, Error> {
-    let parts = target_directory.join("zig");
-    compile_parts(release, &parts)?;
+    let zig = target_directory.join("zig").join(&release.target);
+    let linker = linker(release, &zig)?;
     let mut command = workspace::cargo(&release.root);
     let (major, minor) = GLIBC;
     command.args(["zigbuild", "--locked", "--package", "terrace", "--bin", "terrace"]);
@@ -70,7 +68,9 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
     command.env("CARGO_ENCODED_RUSTFLAGS", flags("--remap-path-prefix").join("\x1f"));
     // Of libraries in C.
     command.env("CFLAGS", flags("-ffile-prefix-map").join(" "));
-    command.env("ZIG_GLOBAL_CACHE_DIR", &parts);
+    let upper = release.target.to_uppercase().replace('-', "_");
+    command.env(format!("CARGO_TARGET_{upper}_LINKER"), linker);
+    command.env("ZIG_GLOBAL_CACHE_DIR", zig.join("cache"));
     command.env("TERRACE_COMMIT", &release.source.commit);
     command.env("SOURCE_DATE_EPOCH", release.source.epoch_s.to_string());
     command.env("CARGO_INCREMENTAL", "0");
@@ -83,19 +83,22 @@ pub(super) fn build(release: &Release, target_directory: &Path) -> Result<Built,
     split(&target_directory.join(&release.target).join(PROFILE).join("terrace"))
 }
 
-/// Has zig compile what it adds to each program, into its cache `parts`: start files and an
-/// unwinder. Their debug information names the directory that zig is called in, which is `/` here.
-fn compile_parts(release: &Release, parts: &Path) -> Result<(), Error> {
-    fs::create_dir_all(parts).map_err(Error::io("make", parts))?;
-    let (source, program) = (parts.join("empty.c"), parts.join("empty"));
-    fs::write(&source, "int main(void) { return 0; }\n").map_err(Error::io("write", &source))?;
+/// A linker for cargo that calls zig from `/`: what zig adds to a program, start files and an
+/// unwinder, names in its debug information where zig was called. Its cache must be new, too.
+fn linker(release: &Release, directory: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(directory).map_err(Error::io("make", directory))?;
     let (architecture, _) = release.target.split_once('-').unwrap_or_default();
     let (major, minor) = GLIBC;
-    let mut zig = Command::new("python3");
-    zig.current_dir("/").env("ZIG_GLOBAL_CACHE_DIR", parts).args(["-m", "ziglang", "cc", "-g"]);
-    zig.args(["-target", &format!("{architecture}-linux-gnu.{major}.{minor}")]);
-    zig.arg(&source).args(["-lunwind", "-o"]).arg(&program);
-    process::run(zig, PARTS_LIMIT)?.success().map(drop)
+    let script = format!(
+        "#!/bin/sh\ncd / && exec cargo-zigbuild zig cc -- -g -fno-sanitize=all \
+         -target {architecture}-linux-gnu.{major}.{minor} \"$@\"\n"
+    );
+    // By this name rustc knows which options it takes.
+    let path = directory.join("zigcc.sh");
+    fs::write(&path, script).map_err(Error::io("write", &path))?;
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&path, mode).map_err(Error::io("write", &path))?;
+    Ok(path)
 }
 
 /// Directories of this machine, and what the binary has instead of each.
