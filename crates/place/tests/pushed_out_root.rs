@@ -231,7 +231,8 @@ fn files_leave_the_page_cache_and_keep_what_was_written() {
     std::fs::create_dir(directory.join("below")).unwrap();
     let (first, second) = (directory.join("first"), directory.join("below/second"));
     // Not synced: these pages are dirty.
-    std::fs::write(&first, vec![1; 8192]).unwrap();
+    let pages_bytes = 2 * sys::process::page_bytes();
+    std::fs::write(&first, vec![1; pages_bytes]).unwrap();
     std::fs::write(&second, vec![2; 3 * MIB as usize]).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", directory.join("link")).unwrap();
     let victim = EvictTarget::Path(directory.path().to_owned());
@@ -240,9 +241,9 @@ fn files_leave_the_page_cache_and_keep_what_was_written() {
     if cached::bytes_of(&file, &(0..3 * MIB)) == Some(3 * MIB) {
         return testkit::skip("a temporary directory on a disk");
     }
-    assert_eq!(evicted.before_bytes, 3 * MIB + 8192, "the link was not followed");
+    assert_eq!(evicted.before_bytes, 3 * MIB + pages_bytes as u64, "the link was not followed");
     assert_eq!((evicted.after_bytes, evicted.kept), (0, Vec::new()));
-    assert_eq!(std::fs::read(&first).unwrap(), vec![1; 8192]);
+    assert_eq!(std::fs::read(&first).unwrap(), vec![1; pages_bytes]);
     assert_eq!(std::fs::read(&second).unwrap(), vec![2; 3 * MIB as usize]);
 }
 

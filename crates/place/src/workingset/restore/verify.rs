@@ -150,7 +150,7 @@ mod tests {
         let targets = crate::workingset::targets::find(&root, &selection).unwrap();
         let maps = machine::maps::read(&root, child.id()).unwrap();
         let stack = maps.iter().find(|mapping| mapping.path.as_deref() == Some("[stack]".as_ref()));
-        let top = stack.unwrap().range.end - 4096;
+        let top = stack.unwrap().range.end - sys::process::page_bytes() as u64;
         let page = |address| SwappedPage { target: 0, area: 0, slot: 1, address };
         let pages = [page(top), page(0), page(1 << 20)];
         let before = locate(&root, &targets, &pages);
