@@ -1,4 +1,5 @@
-//! The processors and page sizes that a guest can have, and what of QEMU, Debian and cargo differs between them.
+//! The processors and page sizes that a guest can have, and what of QEMU, Debian and cargo differs
+//! between them.
 //! A guest of another kind than this machine is emulated.
 
 use clap::ValueEnum;
