@@ -167,9 +167,9 @@ fn cache_state_follows_writes_and_eviction() {
         return testkit::skip("a temporary directory on a disk");
     }
     assert_eq!(state().unwrap().cached, 0);
-    let mut buffer = vec![0; pages * 4096];
+    let mut buffer = vec![0; pages * page];
     read_at(file, &mut buffer, 0).unwrap();
-    assert!(buffer == noise(pages * 4096));
+    assert!(buffer == noise(pages * page));
     assert_eq!(state().unwrap().cached, pages as u64);
 }
 
