@@ -112,7 +112,10 @@ fn what_was_dropped_comes_back_and_what_changed_does_not() {
     assert_eq!(missing.files.len(), 38);
     let read = read_back(&missing);
     let bytes = bytes_of(&missing);
-    assert_eq!((read.bytes, read.present_bytes), (bytes, bytes));
+    assert_eq!(read.present_bytes, read.bytes);
+    // Of a last page the disk may have a block only.
+    let most_without = 38 * (sys::process::page_bytes() as u64 - 4096);
+    assert!((bytes - most_without..=bytes).contains(&read.bytes), "{read:?} of {bytes}");
     let still_missing = snapshot::missing(&now, &mut access());
     assert_eq!(bytes_of(&still_missing), 0);
     assert_eq!(still_missing.changed_files, 2);
