@@ -15,8 +15,8 @@ use model::recording::{Facts, Recording, RecordingOutcome, Schema, Span, Task, T
 /// The caller passes times that never run backwards, and schemas that only grow at their end.
 /// After an error the recording stays readable up to what was written before.
 pub trait RecordSink {
-    /// The recording begins now, some time after it was opened: its facts have the right start.
-    /// They are written with the first samples, so that a recording without an end has them too.
+    /// The recording begins now, some time after it was opened: these facts have the right start.
+    /// Called once, before the first sample. A recording that lacks its end has them too.
     fn started(&mut self, _facts: &Facts) {}
 
     /// Adds a sample; `schemas` are all series known so far.

@@ -48,16 +48,13 @@ pub(super) fn start_shown_sampler(
     let watch = &assignment.watch;
     let (force, keep_bytes) = (watch.force, watch.keep_bytes);
     match (watch.output.clone(), watch.keep_ns) {
-        (None, _) => Sampler::start(assignment, move |facts| {
-            recent.begin(facts);
-            Ok(recent)
-        }),
+        (None, _) => Sampler::start(assignment, move |_| Ok(recent)),
         (Some(path), None) => Sampler::start(assignment, move |facts| {
-            Ok(ShownSink::new(FileSink::create(&path, force, facts)?, recent, facts))
+            Ok(ShownSink::new(FileSink::create(&path, force, facts)?, recent))
         }),
         (Some(path), Some(keep_ns)) => Sampler::start(assignment, move |facts| {
             let ring = Ring::open(&path, keep_ns, keep_bytes, facts)?;
-            Ok(ShownSink::new(ring, recent, facts))
+            Ok(ShownSink::new(ring, recent))
         }),
     }
 }

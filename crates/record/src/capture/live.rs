@@ -37,10 +37,7 @@ impl Live {
             purpose: RecordingPurpose::Viewer,
             cpu_before_ns: 0,
         };
-        let sampler = Sampler::start(assignment, move |facts| {
-            sink.begin(facts);
-            Ok(sink)
-        })?;
+        let sampler = Sampler::start(assignment, move |_| Ok(sink))?;
         Ok(Self { sampler, recent, end: found.end })
     }
 

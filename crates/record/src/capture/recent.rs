@@ -36,11 +36,6 @@ impl RecentSink {
         Self(Arc::new(Mutex::new(Recent::new(keep))))
     }
 
-    /// Begins with the facts that are known before the first sample.
-    pub fn begin(&self, facts: &Facts) {
-        self.lock().recording.facts = facts.clone();
-    }
-
     pub fn lock(&self) -> MutexGuard<'_, Recent> {
         // Each change leaves a whole recording, also one that did not end.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,7 +44,7 @@ impl RecentSink {
 
 impl RecordSink for RecentSink {
     fn started(&mut self, facts: &Facts) {
-        self.begin(facts);
+        self.lock().recording.facts = facts.clone();
     }
 
     fn sample(&mut self, tick: Tick, schemas: &[Schema], row: &Row) -> Result<()> {

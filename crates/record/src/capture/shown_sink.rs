@@ -18,9 +18,8 @@ pub(super) struct ShownSink<S> {
 }
 
 impl<S: RecordSink> ShownSink<S> {
-    /// Begins to keep what is written.
-    pub fn new(written: S, recent: RecentSink, facts: &Facts) -> Self {
-        recent.begin(facts);
+    /// Keeps what is written to `written` from its start on.
+    pub fn new(written: S, recent: RecentSink) -> Self {
         Self { written, recent }
     }
 }

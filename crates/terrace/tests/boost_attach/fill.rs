@@ -150,7 +150,7 @@ fn the_page_cache_is_brought_and_files_say_where_they_are_read_from() {
     fs::hard_link(&hot, mount.path().join("second name")).unwrap();
     sys::file::sync_file_system(&file).unwrap();
     forget(&cold);
-    // What the file system itself read beside it may be cached by its first read.
+    // A block that the file system has read itself may have brought a frame with a part of it.
     assert!(scene.explain(&cold).contains("on the disk only"), "{}", scene.explain(&cold));
     let brought = json(terrace(&format!("boost fill {} --from-page-cache --json", scene.name)));
     assert_eq!((&brought["end"], &brought["source"]), (&"all".into(), &"page_cache".into()));
