@@ -5,7 +5,7 @@
 
 use super::control::{self, FilledBefore, LINE_BYTES, Question, SUCCESSION};
 use super::fill_list::{ListEntry, read_list};
-use super::fill_order::{RankedParts, frames_once};
+use super::fill_order::{BatchLimits, RankedParts, frames_once};
 use super::filling::{FillOpening, FillStep};
 use super::volume_files::VolumeFiles;
 use crate::args::When;
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A sweep over a disk where each part costs a jump: it takes a part of a second of most disks.
-const SWEEP_BYTES: u64 = 16 << 20;
+const SWEEP: BatchLimits = BatchLimits { bytes: 16 << 20, parts: usize::MAX };
 /// Parts of a batch: its line is short.
 const BATCH_PARTS: usize = 512;
 /// Ranges of a list that are kept, 16 bytes each, and 64 more while they are put in order.
@@ -141,11 +141,16 @@ fn run(
         end: FillEnd::All,
         notes,
     };
-    let mut left = RankedParts::new(ordered);
+    let (mut left, mut is_dense) = (RankedParts::new(ordered), true);
     while !left.is_empty() && receipt.end == FillEnd::All {
-        let gap_bytes_max = connection.opening.gap_bytes_max;
-        for batch in left.take_sweep(room(&receipt), gap_bytes_max, SWEEP_BYTES).chunks(BATCH_PARTS)
-        {
+        let room = room(&receipt) / frame * frame;
+        // The room only shrinks, and what fits is then farther apart.
+        is_dense &= room > SWEEP.bytes;
+        let dense =
+            is_dense.then(|| left.take_dense(room, connection.opening.gap_bytes_max)).flatten();
+        is_dense = dense.is_some();
+        let sweep = dense.unwrap_or_else(|| left.take(SWEEP));
+        for batch in sweep.chunks(BATCH_PARTS) {
             let step = if sys::interrupt::requested() {
                 connection.ended(FillEnd::Cancelled)
             } else {

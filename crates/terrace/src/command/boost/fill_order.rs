@@ -47,7 +47,7 @@ pub(super) fn batches(parts: &[Range<u64>], limits: BatchLimits) -> Vec<Vec<Rang
 }
 
 /// Parts by their rank, the most wanted first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RankedParts {
     /// The other way around: the first is the last.
     left: Vec<Range<u64>>,
@@ -55,6 +55,7 @@ pub(super) struct RankedParts {
 
 impl RankedParts {
     pub(super) fn new(mut parts: Vec<Range<u64>>) -> Self {
+        parts.retain(|part| !part.is_empty());
         parts.reverse();
         Self { left: parts }
     }
@@ -79,26 +80,20 @@ impl RankedParts {
         taken
     }
 
-    /// Takes the next sweep over the disk: all that there is room for, if the gaps in it are no
-    /// longer than `gap_bytes_max` on average; else a sweep of `least_bytes`.
-    pub(super) fn take_sweep(
+    /// Takes all that there is room for, as one sweep, if the gaps in it are no longer than
+    /// `gap_bytes_max` on average. Looks at all parts, so it is for few sweeps.
+    pub(super) fn take_dense(
         &mut self,
         room_bytes: u64,
         gap_bytes_max: u64,
-        least_bytes: u64,
-    ) -> Vec<Range<u64>> {
-        let of = |bytes| BatchLimits { bytes, parts: usize::MAX };
-        let left = (gap_bytes_max > 0 && room_bytes > least_bytes).then(|| self.left.clone());
-        let whole = left.map(|left| (self.take(of(room_bytes)), left));
-        match whole {
-            Some((sweep, _)) if mean_gap(&sweep) <= gap_bytes_max => sweep,
-            whole => {
-                if let Some((_, left)) = whole {
-                    self.left = left;
-                }
-                self.take(of(least_bytes))
-            }
-        }
+    ) -> Option<Vec<Range<u64>>> {
+        let mut rest = self.clone();
+        let sweep = rest.take(BatchLimits { bytes: room_bytes, parts: usize::MAX });
+        let is_dense = !sweep.is_empty() && mean_gap(&sweep) <= gap_bytes_max;
+        is_dense.then(|| {
+            *self = rest;
+            sweep
+        })
     }
 }
 
@@ -153,26 +148,23 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_whole_where_gaps_are_short() {
+    fn a_sweep_is_dense_where_gaps_are_short() {
         // Each tenth frame, the last one first.
         let parts: Vec<Range<u64>> =
             (0..100).rev().map(|number| number * 1000..number * 1000 + 100).collect();
-        let sweep = |gap_bytes_max| {
-            let mut parts = RankedParts::new(parts.clone());
-            let sweep = parts.take_sweep(5000, gap_bytes_max, 1000);
-            let rest = parts.take(BatchLimits { bytes: u64::MAX, parts: usize::MAX });
-            assert_eq!(sweep.len() + rest.len(), 100);
-            assert!(sweep.is_sorted_by_key(|part| part.start) && rest[0].start == 0);
-            sweep
-        };
-        assert_eq!((sweep(900).len(), sweep(900)[0].start), (50, 50_000));
-        assert_eq!((sweep(899).len(), sweep(0).len()), (10, 10));
-        // A part that is longer than a sweep is cut, and goes on in the next.
-        let mut long = RankedParts::new(vec![0..2500, 5000..5100]);
-        let first = long.take_sweep(0, 900, 1000);
+        let mut left = RankedParts::new(parts);
+        assert_eq!((left.take_dense(5000, 899), left.take_dense(0, 900)), (None, None));
+        let sweep = left.take_dense(5000, 900).unwrap();
+        assert_eq!((sweep.len(), sweep[0].start), (50, 50_000));
+        assert!(sweep.is_sorted_by_key(|part| part.start));
+        let rest = left.take(BatchLimits { bytes: u64::MAX, parts: usize::MAX });
+        assert_eq!((rest.len(), rest[0].start), (50, 0));
+        assert!(left.is_empty() && left.take_dense(10, 10).is_none());
+        // One that is too long is cut, and goes on in the next; one of nothing is none.
+        let mut long = RankedParts::new(vec![0..2500, 7..7, 5000..5100]);
+        let first = long.take(BatchLimits { bytes: 1000, parts: 9 });
         assert_eq!((first.len(), &first[0]), (1, &(0..1000)));
-        assert_eq!(long.take_sweep(10_000, 2500, 1000), [1000..2500, 5000..5100]);
-        assert!(long.is_empty() && long.take_sweep(10, 10, 5).is_empty());
+        assert_eq!(long.take_dense(10_000, 2500).unwrap(), [1000..2500, 5000..5100]);
     }
 
     #[test]
