@@ -344,11 +344,12 @@ impl Cache {
         self.frames.bytes() + keys + self.regions.bytes() + lists + segments as u64
     }
 
-    /// Whether the frame at this byte of the volume is cached.
+    /// Whether this byte of the volume is cached.
     #[must_use]
     pub fn is_cached(&self, offset: u64) -> bool {
         let key = offset / u64::from(self.geometry.frame_bytes);
-        u32::try_from(key).is_ok_and(|key| self.frames.find(key).is_some())
+        let is_within = offset < self.geometry.volume_bytes;
+        is_within && self.holds(key as u32, &(offset..offset + 1))
     }
 
     /// Whether the medium is used, and every segment was looked at.

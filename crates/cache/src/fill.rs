@@ -24,7 +24,7 @@ pub enum FillRoom {
 pub struct Coverage {
     /// In the cache.
     pub cached_bytes: u64,
-    /// Not there, but read once lately: the next read caches it.
+    /// Not there, but the next read caches it: it, or another block of its frame, was read lately.
     pub read_once_bytes: u64,
 }
 
@@ -107,12 +107,15 @@ impl Cache {
         let mut coverage = Coverage::default();
         let mut at = offset;
         while at < end {
-            let key = at / frame;
-            let next = ((key + 1) * frame).min(end);
             // A volume has fewer frames than there are keys.
-            if self.frames.find(key as u32).is_some() {
-                coverage.cached_bytes += next - at;
-            } else if self.second.has(key) {
+            let key = (at / frame) as u32;
+            let next = self.geometry.frame_range(key).end.min(end);
+            if let Some(slot) = self.frames.find(key) {
+                let held = self.geometry.extent_range(key, self.frames.place(slot).extent);
+                let cached = next.min(held.end).saturating_sub(at.max(held.start));
+                coverage.cached_bytes += cached;
+                coverage.read_once_bytes += next - at - cached;
+            } else if self.second.has(u64::from(key)) {
                 coverage.read_once_bytes += next - at;
             }
             at = next;

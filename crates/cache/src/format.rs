@@ -4,6 +4,8 @@
 //! damaged, old or hostile: each reader checks all that it uses and allocates nothing by what it
 //! read.
 
+use std::ops::Range;
+
 use model::frame::FileHeader;
 
 use crate::seal::{Cipher, Salt, TAG_BYTES};
@@ -40,7 +42,8 @@ const SUMMARY_ORDINAL: u32 = u32::MAX;
 pub struct Geometry {
     /// The volume, in bytes.
     pub volume_bytes: u64,
-    /// A frame: what is cached together. A power of two, 4 to 16 KiB.
+    /// A frame: what has one entry in the index, and is filled ahead as a whole. A power of two, 4
+    /// to 16 KiB.
     pub frame_bytes: u32,
     /// A segment: what is written together, whole erase blocks.
     pub segment_bytes: u32,
@@ -108,10 +111,43 @@ impl Geometry {
         self.volume_bytes.div_ceil(self.region_bytes) as usize
     }
 
-    /// The bytes of a frame; the last one may be shorter.
-    pub(crate) fn frame_len(&self, key: u32) -> u32 {
+    /// The bytes of the volume that belong to a frame; the last frame may be shorter.
+    pub(crate) fn frame_range(&self, key: u32) -> Range<u64> {
         let start = u64::from(key) * u64::from(self.frame_bytes);
-        (self.volume_bytes - start).min(u64::from(self.frame_bytes)) as u32
+        start..(start + u64::from(self.frame_bytes)).min(self.volume_bytes)
+    }
+
+    /// The bytes of the volume that an extent of a frame has; the last block may be shorter.
+    pub(crate) fn extent_range(&self, key: u32, extent: Extent) -> Range<u64> {
+        let frame = self.frame_range(key);
+        let block_start = |block| frame.start + u64::from(block) * u64::from(BLOCK_BYTES);
+        block_start(extent.first).min(frame.end)..block_start(extent.end()).min(frame.end)
+    }
+
+    /// The blocks of a frame that have any of these bytes of the volume.
+    pub(crate) fn extent_of(&self, key: u32, bytes: &Range<u64>) -> Option<Extent> {
+        let frame = self.frame_range(key);
+        let (start, end) = (bytes.start.max(frame.start), bytes.end.min(frame.end));
+        let block = u64::from(BLOCK_BYTES);
+        (start < end).then(|| {
+            let first = ((start - frame.start) / block) as u8;
+            Extent { first, count: (end - frame.start).div_ceil(block) as u8 - first }
+        })
+    }
+
+    /// The blocks of a frame that have none but these bytes of the volume.
+    pub(crate) fn extent_within(&self, key: u32, bytes: &Range<u64>) -> Option<Extent> {
+        let frame = self.frame_range(key);
+        let block = u64::from(BLOCK_BYTES);
+        let start = bytes.start.max(frame.start).next_multiple_of(block);
+        // The last block of the volume is whole at its end.
+        let end = if bytes.end >= frame.end { frame.end } else { bytes.end / block * block };
+        if start < end { self.extent_of(key, &(start..end)) } else { None }
+    }
+
+    /// Whether the frame has these blocks.
+    pub(crate) fn has(&self, key: u32, extent: Extent) -> bool {
+        self.extent_of(key, &self.frame_range(key)).is_some_and(|whole| whole.holds(extent))
     }
 
     /// The region of a frame.
@@ -160,11 +196,48 @@ pub(crate) fn header_id(block: &[u8]) -> Option<[u8; 16]> {
     (u32_at(fixed, COVERED) == crc32c::crc32c(&fixed[..COVERED])).then_some(id)
 }
 
+/// Blocks of a frame, one after the other: what of it is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The first one, 0 to 3.
+    pub(crate) first: u8,
+    /// How many: 1 to 4.
+    pub(crate) count: u8,
+}
+
+impl Extent {
+    fn end(self) -> u8 {
+        self.first + self.count
+    }
+
+    /// Whether it has all blocks of the other one.
+    pub(crate) fn holds(self, other: Self) -> bool {
+        self.first <= other.first && other.end() <= self.end()
+    }
+
+    /// The smallest extent that has the blocks of both.
+    pub(crate) fn hull(self, other: Self) -> Self {
+        let first = self.first.min(other.first);
+        Self { first, count: self.end().max(other.end()) - first }
+    }
+
+    /// In four bits.
+    pub(crate) fn to_bits(self) -> u8 {
+        self.first | (self.count - 1) << 2
+    }
+
+    pub(crate) fn of_bits(bits: u8) -> Self {
+        Self { first: bits & 3, count: (bits >> 2 & 3) + 1 }
+    }
+}
+
 /// A frame in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The number of the frame on the volume.
     pub(crate) key: u32,
+    /// Its blocks that are there.
+    pub(crate) extent: Extent,
     /// Its bytes on the medium, with the tag.
     pub(crate) stored: u16,
     /// Whether they are compressed.
@@ -177,6 +250,7 @@ impl Entry {
         bytes[..4].copy_from_slice(&self.key.to_le_bytes());
         bytes[4..6].copy_from_slice(&self.stored.to_le_bytes());
         bytes[6] = u8::from(self.is_compressed);
+        bytes[7] = self.extent.to_bits();
         bytes
     }
 
@@ -185,6 +259,7 @@ impl Entry {
             key: u32_at(bytes, 0),
             stored: u16::from_le_bytes([bytes[4], bytes[5]]),
             is_compressed: bytes[6] == 1,
+            extent: Extent::of_bits(bytes[7]),
         }
     }
 
@@ -299,8 +374,18 @@ mod tests {
         let cipher = Master::new(&[7; 32], &[1; 16], &[2; 16]).cipher(&[3; 32]);
         let head = SummaryHead { sequence: 9, salt: [3; 32], count: 2, is_main: true };
         let entries = [
-            Entry { key: 5, stored: 16400, is_compressed: false },
-            Entry { key: 1, stored: 99, is_compressed: true },
+            Entry {
+                key: 5,
+                extent: Extent { first: 0, count: 4 },
+                stored: 16400,
+                is_compressed: false,
+            },
+            Entry {
+                key: 1,
+                extent: Extent { first: 3, count: 1 },
+                stored: 99,
+                is_compressed: true,
+            },
         ];
         let mut bytes = vec![0; geometry.summary_bytes() as usize];
         write_summary(&mut bytes, 4, head, entries.into_iter(), &cipher);
@@ -316,6 +401,34 @@ mod tests {
         }
         let opened = open_summary(&mut bytes, &geometry, &cipher, head).unwrap();
         assert!(opened.eq(entries));
+    }
+
+    #[test]
+    fn extents_are_of_blocks_of_the_frame_and_of_the_volume() {
+        let volume = (1 << 30) - (16 << 10) + 4096 + 512;
+        let geometry = Geometry::fit(volume, 64 << 20, 1 << 20).unwrap();
+        let at = |first, count| Some(Extent { first, count });
+        let frame = 16 << 10;
+        let of = |bytes: Range<u64>| geometry.extent_of(1, &bytes);
+        let within = |bytes: Range<u64>| geometry.extent_within(1, &bytes);
+        assert_eq!(of(0..1 << 20), at(0, 4));
+        assert_eq!(of(frame + 4095..frame + 4097), at(0, 2));
+        assert_eq!(of(frame + 8192..frame + 8193), at(2, 1));
+        assert_eq!((of(0..frame), of(2 * frame..3 * frame)), (None, None));
+        assert_eq!(within(0..1 << 20), at(0, 4));
+        assert_eq!(within(frame + 1..2 * frame - 1), at(1, 2));
+        assert_eq!((within(frame..frame + 4095), within(0..frame)), (None, None));
+        let last = geometry.frames() - 1;
+        assert_eq!(geometry.extent_of(last, &(0..u64::MAX)), at(0, 2));
+        assert_eq!(geometry.extent_within(last, &(volume - 600..volume)), at(1, 1));
+        assert_eq!(geometry.extent_range(last, Extent { first: 1, count: 1 }).end, volume);
+        assert!(geometry.has(last, Extent { first: 0, count: 2 }));
+        assert!(!geometry.has(last, Extent { first: 1, count: 2 }));
+        for bits in 0..16 {
+            let extent = Extent::of_bits(bits);
+            assert_eq!(extent.to_bits(), bits);
+            assert!(extent.hull(Extent { first: 1, count: 1 }).holds(extent));
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@
 
 use model::random::mix;
 
+use crate::format::Extent;
+
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -15,6 +17,8 @@ const DROPPED: u32 = u32::MAX;
 
 const HITS_MASK: u8 = 3;
 const COMPRESSED: u8 = 4;
+/// The four bits of the extent are above.
+const EXTENT_SHIFT: u8 = 3;
 
 /// Where a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub(crate) struct Place {
     pub(crate) stored: u16,
     /// Its number in the segment.
     pub(crate) ordinal: u16,
+    /// Its blocks that are there.
+    pub(crate) extent: Extent,
     /// Whether it is compressed.
     pub(crate) is_compressed: bool,
 }
@@ -133,6 +139,7 @@ impl Frames {
             granule: self.granules[at],
             stored: self.stored[at],
             ordinal: self.ordinals[at],
+            extent: Extent::of_bits(self.flags[at] >> EXTENT_SHIFT & 15),
             is_compressed: self.flags[at] & COMPRESSED != 0,
         }
     }
@@ -173,7 +180,8 @@ impl Frames {
         self.granules[at] = place.granule;
         self.stored[at] = place.stored;
         self.ordinals[at] = place.ordinal;
-        self.flags[at] = if place.is_compressed { COMPRESSED } else { 0 };
+        self.flags[at] = place.extent.to_bits() << EXTENT_SHIFT
+            | if place.is_compressed { COMPRESSED } else { 0 };
         if list.last == NONE {
             list.first = slot;
         } else {
@@ -261,7 +269,14 @@ mod tests {
     use super::*;
 
     fn place(number: u16) -> Place {
-        Place { segment: number, granule: 1, stored: 2, ordinal: number, is_compressed: true }
+        Place {
+            segment: number,
+            granule: 1,
+            stored: 2,
+            ordinal: number,
+            extent: Extent { first: 1, count: 3 },
+            is_compressed: true,
+        }
     }
 
     #[test]

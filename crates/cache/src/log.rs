@@ -7,9 +7,9 @@ use model::engine::{BufferId, BufferRange, Device, IoResult, Operation};
 use policy::eviction::LogQueue;
 
 use crate::attach::{Cache, Io, Pending, Phase, first, queue_index};
-use crate::format::{self, BLOCK_BYTES, Entry, GRANULE_BYTES, SummaryHead};
+use crate::format::{self, BLOCK_BYTES, Entry, Extent, GRANULE_BYTES, SummaryHead};
 use crate::frames::{NONE, Place, SlotList};
-use crate::seal::{FrameLabel, TAG_BYTES, seal_frame};
+use crate::seal::{TAG_BYTES, seal_frame};
 
 /// Free segments that fills leave alone.
 pub(crate) const RESERVED: usize = 1;
@@ -62,6 +62,7 @@ impl Segment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packed {
     pub(crate) key: u32,
+    pub(crate) extent: Extent,
     pub(crate) payload: usize,
     pub(crate) is_compressed: bool,
     pub(crate) hits: u8,
@@ -77,11 +78,12 @@ pub(crate) struct OpenSegment {
 }
 
 impl Cache {
-    /// Caches the frame in `plain`; whether it is cached now.
+    /// Caches the blocks of a frame that are in `plain`; whether they are cached now. They replace
+    /// what is cached of the frame, if they have all of that.
     pub(crate) fn cache_frame(
         &mut self,
         key: u32,
-        len: u32,
+        extent: Extent,
         is_known: bool,
         io: &mut Io<'_>,
     ) -> bool {
@@ -89,13 +91,19 @@ impl Cache {
             return false;
         }
         // What the disk held at the start may be lost until a flush has succeeded.
-        if !self.regions.has_flushed() || self.frames.find(key).is_some() {
+        if !self.regions.has_flushed() {
             return false;
         }
+        let before = self.frames.find(key).map(|slot| (self.frames.place(slot), slot));
+        if before.is_some_and(|(at, _)| at.extent == extent || !extent.holds(at.extent)) {
+            return false;
+        }
+        let bytes = self.geometry.extent_range(key, extent);
+        let len = (bytes.end - bytes.start) as usize;
         let room = self.packed.len() - TAG_BYTES;
-        let plain = &self.plain[..len as usize];
+        let plain = &self.plain[..len];
         let compressed = self.codec.compress(plain, &mut self.packed[..room]);
-        let payload = compressed.unwrap_or(len as usize);
+        let payload = compressed.unwrap_or(len);
         if compressed.is_none() {
             self.packed[..payload].copy_from_slice(plain);
         }
@@ -103,11 +111,15 @@ impl Cache {
             self.counters.refused_budget += 1;
             return false;
         }
+        // A frame that grows stays in its queue.
+        let is_main = before
+            .is_some_and(|(at, _)| self.segments[usize::from(at.segment)].queue == LogQueue::Main);
         let queue = match self.policy.enter(u64::from(key)) {
-            LogQueue::Small if is_known => LogQueue::Main,
+            LogQueue::Small if is_known || is_main => LogQueue::Main,
             queue => queue,
         };
-        let frame = Packed { key, payload, is_compressed: compressed.is_some(), hits: 0 };
+        let hits = before.map_or(0, |(_, slot)| self.frames.hits(slot));
+        let frame = Packed { key, extent, payload, is_compressed: compressed.is_some(), hits };
         let is_cached = self.append(queue, frame, false, io);
         self.counters.refused_full += u64::from(!is_cached);
         is_cached
@@ -118,7 +130,7 @@ impl Cache {
     pub(crate) fn append(
         &mut self,
         queue: LogQueue,
-        Packed { key, payload, is_compressed, hits }: Packed,
+        Packed { key, extent, payload, is_compressed, hits }: Packed,
         is_move: bool,
         io: &mut Io<'_>,
     ) -> bool {
@@ -126,20 +138,20 @@ impl Cache {
         let room = stored.next_multiple_of(GRANULE_BYTES);
         let Some(open) = self.open_for(queue, room, is_move, io) else { return false };
         let number = usize::from(open.segment);
-        let Segment { sequence, count: ordinal, .. } = self.segments[number];
-        let label =
-            FrameLabel { key, len: self.geometry.frame_len(key), is_compressed, sequence, ordinal };
-        seal_frame(&self.ciphers[0].1, label, &mut self.packed[..stored as usize]);
-        let range = BufferRange { buffer: open.buffer, start: open.used, len: stored };
-        io.buffers.bytes_mut(range).copy_from_slice(&self.packed[..stored as usize]);
-        self.frames.drop_key(key);
+        let ordinal = self.segments[number].count;
         let place = Place {
             segment: open.segment,
             granule: (open.used / GRANULE_BYTES) as u16,
             stored: stored as u16,
             ordinal,
+            extent,
             is_compressed,
         };
+        let label = self.label(key, place);
+        seal_frame(&self.ciphers[0].1, label, &mut self.packed[..stored as usize]);
+        let range = BufferRange { buffer: open.buffer, start: open.used, len: stored };
+        io.buffers.bytes_mut(range).copy_from_slice(&self.packed[..stored as usize]);
+        self.frames.drop_key(key);
         let Some(slot) = self.frames.insert(key, place, &mut self.segments[number].list) else {
             return false;
         };
@@ -218,9 +230,10 @@ impl Cache {
         let entries = std::iter::from_fn(|| {
             let at = (slot != NONE).then_some(slot)?;
             slot = frames.next(at);
-            let Place { stored, is_compressed, .. } = frames.place(at);
+            let Place { extent, stored, is_compressed, .. } = frames.place(at);
             // What was dropped meanwhile keeps its place, without its name.
-            Some(Entry { key: frames.key(at).unwrap_or(NONE), stored, is_compressed })
+            let key = frames.key(at).unwrap_or(NONE);
+            Some(Entry { key, extent, stored, is_compressed })
         });
         let summary = first(open.buffer, self.geometry.summary_bytes());
         let bytes = io.buffers.bytes_mut(summary);

@@ -1,8 +1,11 @@
 //! Reads: from the medium if every frame is cached, else from the disk, which may fill.
 //!
-//! A partial hit is a miss: a disk reads the whole in one go. A miss whose frames are worth it
-//! reads them whole into a buffer of our own. What was read is cached only if no write to its
-//! region was under way when the read was sent, or began since.
+//! A partial hit is a miss: a disk reads the whole in one go. A miss caches the blocks that it asked
+//! for, if their frames are worth it. Where a frame has other blocks in the cache already, the read
+//! of the disk is made longer, so that it has these, too, and all that is between. What was read is
+//! cached only if no write to its region was under way when the read was sent, or began since.
+
+use std::ops::{Range, RangeInclusive};
 
 use model::engine::{BufferId, BufferRange, Device, IoResult, Operation, Output, RequestId};
 use policy::admission::Admission as _;
@@ -10,7 +13,6 @@ use policy::admission::Admission as _;
 use crate::attach::{Cache, Io, Pending, Phase};
 use crate::format::{BLOCK_BYTES, GRANULE_BYTES};
 use crate::frames::Place;
-use crate::log::Segment;
 use crate::seal::{self, FrameLabel, TAG_BYTES};
 
 /// The most frames of a read that is cached or served from the cache: 128 KiB, as much as the
@@ -20,13 +22,17 @@ pub(crate) const FILL_FRAMES_MAX: usize = 8;
 /// What a read fills the cache with.
 #[derive(Clone, Copy, Debug)]
 struct Fill {
+    /// What is read: whole blocks of the volume.
+    offset: u64,
+    len: u32,
+    /// The first frame that has a part of it, and how many have.
     first: u32,
     count: u32,
-    /// One bit a frame: whether it is to be cached.
+    /// One bit a frame: whether what is read of it is to be cached.
     admitted: u32,
     /// The generations of the frames' regions when the read was sent.
     generations: [Option<u32>; FILL_FRAMES_MAX],
-    /// Where the frames are read to, if the buffer of the request does not hold them whole.
+    /// Where that is read to, if it is more than the request asked for.
     buffer: Option<BufferId>,
 }
 
@@ -67,6 +73,12 @@ impl ReadState {
     }
 }
 
+impl Fill {
+    fn bytes(&self) -> Range<u64> {
+        self.offset..self.offset + u64::from(self.len)
+    }
+}
+
 impl Cache {
     pub(crate) fn read(&mut self, id: RequestId, offset: u64, data: BufferRange, io: &mut Io<'_>) {
         self.counters.reads += 1;
@@ -78,7 +90,8 @@ impl Cache {
         if data.len == 0 {
             return self.answer(at, Ok(()), io);
         }
-        let keys = self.keys_of(offset, u64::from(data.len));
+        let bytes = offset..offset + u64::from(data.len);
+        let keys = self.keys_of(&bytes);
         for key in keys.clone() {
             self.runs.request(u64::from(key));
         }
@@ -91,12 +104,12 @@ impl Cache {
         let is_hit = self.is_on()
             && !matches!(self.phase, Phase::Starting | Phase::Recovering(_))
             && count as usize <= FILL_FRAMES_MAX
-            && keys.clone().all(|key| self.frames.find(key).is_some());
+            && keys.clone().all(|key| self.holds(key, &bytes));
         if is_hit {
             return self.read_medium(at, keys, io);
         }
         if count as usize <= FILL_FRAMES_MAX {
-            self.plan_fill(at, keys, false);
+            self.plan_fill(at, bytes, false);
         }
         self.read_disk(at, io);
     }
@@ -104,9 +117,10 @@ impl Cache {
     pub(crate) fn prefetch(&mut self, id: RequestId, offset: u64, len: u64, io: &mut Io<'_>) {
         let at = self.reads.insert(ReadState::new(id, offset, None, self.now_ns));
         if len > 0 {
-            let keys = self.keys_of(offset, len);
-            let last = *keys.end().min(&(keys.start() + FILL_FRAMES_MAX as u32 - 1));
-            self.plan_fill(at, *keys.start()..=last, true);
+            let first = *self.keys_of(&(offset..offset + 1)).start();
+            let last = first.saturating_add(FILL_FRAMES_MAX as u32 - 1);
+            let end = self.geometry.frame_range(last.min(self.geometry.frames() - 1)).end;
+            self.plan_fill(at, offset..end.min(offset + len), true);
         }
         match self.reads.get(at).and_then(|read| read.fill) {
             Some(_) => self.read_disk(at, io),
@@ -114,9 +128,17 @@ impl Cache {
         }
     }
 
-    fn keys_of(&self, offset: u64, len: u64) -> std::ops::RangeInclusive<u32> {
+    /// The frames that have any of these bytes, of which there is one at least.
+    fn keys_of(&self, bytes: &Range<u64>) -> RangeInclusive<u32> {
         let frame = u64::from(self.geometry.frame_bytes);
-        (offset / frame) as u32..=((offset + len - 1) / frame) as u32
+        (bytes.start / frame) as u32..=((bytes.end - 1) / frame) as u32
+    }
+
+    /// Whether the cache has all of these bytes that belong to a frame.
+    pub(crate) fn holds(&self, key: u32, bytes: &Range<u64>) -> bool {
+        let cached = self.frames.find(key).map(|slot| self.frames.place(slot).extent);
+        let wanted = self.geometry.extent_of(key, bytes);
+        cached.zip(wanted).is_some_and(|(cached, wanted)| cached.holds(wanted))
     }
 
     /// Lets the next miss of a frame count as its second.
@@ -124,26 +146,36 @@ impl Cache {
         self.second.push(u64::from(key));
     }
 
-    /// Decides which frames of a read are to be cached.
-    fn plan_fill(&mut self, at: usize, keys: std::ops::RangeInclusive<u32>, is_prefetch: bool) {
+    /// Decides what of a read is to be cached.
+    fn plan_fill(&mut self, at: usize, bytes: Range<u64>, is_prefetch: bool) {
+        let keys = self.keys_of(&bytes);
         let (first, last) = (*keys.start(), *keys.end());
         if self.phase != Phase::Running || !self.is_on() {
             return;
         }
         let is_spacious = self.is_spacious();
         let mut admitted = 0;
+        let mut read_range = bytes.clone();
         for key in keys {
-            if self.frames.find(key).is_some() {
+            let Some(wanted) = self.geometry.extent_of(key, &bytes) else { continue };
+            let cached = self.frames.find(key).map(|slot| self.frames.place(slot).extent);
+            if cached.is_some_and(|cached| cached.holds(wanted)) {
                 continue;
             }
-            if is_prefetch || self.second.take(u64::from(key)) || is_spacious {
+            // A frame that is cached in part has proved itself.
+            let is_worth_it = cached.is_some() || is_prefetch;
+            if is_worth_it || self.second.take(u64::from(key)) || is_spacious {
                 admitted |= 1 << (key - first);
+                let extent = cached.map_or(wanted, |cached| cached.hull(wanted));
+                let whole = self.geometry.extent_range(key, extent);
+                read_range = read_range.start.min(whole.start)..read_range.end.max(whole.end);
             } else {
                 self.second.push(u64::from(key));
                 self.counters.refused_first += 1;
             }
         }
         let Some(read) = self.reads.get(at).copied().filter(|_| admitted != 0) else { return };
+        let read_range = self.whole_blocks(read_range);
         let mut generations = [None; FILL_FRAMES_MAX];
         for (key, generation) in (first..=last).zip(&mut generations) {
             let region = self.geometry.region(key);
@@ -153,20 +185,23 @@ impl Cache {
                 Some(0)
             };
         }
-        let start = u64::from(first) * u64::from(self.geometry.frame_bytes);
-        let end = u64::from(last) * u64::from(self.geometry.frame_bytes)
-            + u64::from(self.geometry.frame_len(last));
-        let is_whole = read
-            .data
-            .is_some_and(|data| read.offset == start && read.offset + u64::from(data.len) == end);
+        let is_whole = read.data.is_some() && read_range == bytes;
         let buffer = if is_whole { None } else { self.io_buffers.pop() };
         if !is_whole && buffer.is_none() {
             return;
         }
         if let Some(read) = self.reads.get_mut(at) {
+            let (offset, len) = (read_range.start, (read_range.end - read_range.start) as u32);
             let count = last - first + 1;
-            read.fill = Some(Fill { first, count, admitted, generations, buffer });
+            read.fill = Some(Fill { offset, len, first, count, admitted, generations, buffer });
         }
+    }
+
+    /// The blocks that have these bytes.
+    fn whole_blocks(&self, bytes: Range<u64>) -> Range<u64> {
+        let block = u64::from(BLOCK_BYTES);
+        let end = bytes.end.next_multiple_of(block).min(self.geometry.volume_bytes);
+        bytes.start / block * block..end
     }
 
     /// Whether a frame need not be read twice: it takes the place of nothing, and half of the
@@ -178,22 +213,13 @@ impl Cache {
             && self.budget > self.limits.budget_bytes_per_day / 2
     }
 
-    /// The part of the volume that a fill reads.
-    fn fill_range(&self, fill: &Fill) -> (u64, u32) {
-        let frame = self.geometry.frame_bytes;
-        let last = fill.first + fill.count - 1;
-        let len = (fill.count - 1) * frame + self.geometry.frame_len(last);
-        (u64::from(fill.first) * u64::from(frame), len)
-    }
-
-    /// Reads the disk: the frames of the fill, or what was asked.
+    /// Reads the disk: what the fill wants, or what was asked.
     fn read_disk(&mut self, at: usize, io: &mut Io<'_>) {
         let Some(read) = self.reads.get(at).copied() else { return };
         let own = read.fill.and_then(|fill| fill.buffer.map(|buffer| (fill, buffer)));
         let operation = match (own, read.data) {
             (Some((fill, buffer)), _) => {
-                let (offset, len) = self.fill_range(&fill);
-                Operation::Read { offset, data: BufferRange::first(buffer, len) }
+                Operation::Read { offset: fill.offset, data: BufferRange::first(buffer, fill.len) }
             }
             (None, Some(data)) => Operation::Read { offset: read.offset, data },
             (None, None) => return self.answer(at, Ok(()), io),
@@ -210,7 +236,7 @@ impl Cache {
         let fill = read.fill.take();
         let read = *read;
         let Some(fill) = fill else { return self.answer(at, result, io) };
-        let (start, len) = self.fill_range(&fill);
+        let (start, len) = (fill.offset, fill.len);
         let source = match (fill.buffer, read.data) {
             (Some(buffer), _) => Some(BufferRange::first(buffer, len)),
             (None, data) => data,
@@ -244,12 +270,14 @@ impl Cache {
                 self.counters.raced += 1;
                 continue;
             }
-            let len = self.geometry.frame_len(key);
-            let from = (number * self.geometry.frame_bytes) as usize;
-            self.plain[..len as usize].copy_from_slice(&self.scratch[from..from + len as usize]);
+            let Some(extent) = self.geometry.extent_of(key, &fill.bytes()) else { continue };
+            let bytes = self.geometry.extent_range(key, extent);
+            let len = (bytes.end - bytes.start) as usize;
+            let from = (bytes.start - fill.offset) as usize;
+            self.plain[..len].copy_from_slice(&self.scratch[from..from + len]);
             // What is brought ahead is known to be wanted: it need not prove itself first, and does
             // not evict what was brought before it.
-            if self.cache_frame(key, len, is_prefetch, io) {
+            if self.cache_frame(key, extent, is_prefetch, io) {
                 self.counters.filled += u64::from(!is_prefetch);
                 self.counters.prefetched += u64::from(is_prefetch);
                 let slot = self.frames.find(key).filter(|_| is_prefetch);
@@ -272,7 +300,7 @@ impl Cache {
     }
 
     /// Reads all frames from the medium, or from the segments that are still in memory.
-    fn read_medium(&mut self, at: usize, keys: std::ops::RangeInclusive<u32>, io: &mut Io<'_>) {
+    fn read_medium(&mut self, at: usize, keys: RangeInclusive<u32>, io: &mut Io<'_>) {
         for key in keys {
             let Some(slot) = self.frames.find(key) else {
                 return self.miss_after_all(at, io);
@@ -361,7 +389,13 @@ impl Cache {
     ) -> bool {
         let Some(read) = self.reads.get(at).copied() else { return false };
         let Some(data) = read.data else { return false };
-        let len = self.geometry.frame_len(key);
+        let held = self.geometry.extent_range(key, self.frames.place(slot).extent);
+        let frame = self.geometry.frame_range(key);
+        let wanted_end = frame.end.min(read.offset + u64::from(data.len));
+        let wanted = frame.start.max(read.offset)..wanted_end;
+        if wanted.start < held.start || held.end < wanted.end {
+            return false;
+        }
         self.packed[..sealed.len as usize].copy_from_slice(io.buffers.bytes(sealed));
         if !self.open_packed(slot, key, sealed.len as usize) {
             self.counters.medium_wrong += 1;
@@ -372,19 +406,17 @@ impl Cache {
             self.medium_failed(io);
             return false;
         }
-        let start = u64::from(key) * u64::from(self.geometry.frame_bytes);
-        let from = read.offset.max(start);
-        let upto = (read.offset + u64::from(data.len)).min(start + u64::from(len));
-        let wanted = &self.plain[(from - start) as usize..(upto - start) as usize];
-        let part = data.part((from - read.offset) as u32, (upto - from) as u32);
-        io.buffers.bytes_mut(part).copy_from_slice(wanted);
+        let (from, len) = ((wanted.start - held.start) as usize, wanted.end - wanted.start);
+        let part = data.part((wanted.start - read.offset) as u32, len as u32);
+        io.buffers.bytes_mut(part).copy_from_slice(&self.plain[from..from + len as usize]);
         true
     }
 
     /// Opens what is in `packed` and restores it to `plain`.
     pub(crate) fn open_packed(&mut self, slot: u32, key: u32, stored: usize) -> bool {
-        let (label, at) = self.label(slot, key);
-        let cipher = &self.ciphers[at].1;
+        let place = self.frames.place(slot);
+        let label = self.label(key, place);
+        let cipher = &self.ciphers[self.cipher_number(place)].1;
         let Some(packed) = seal::open_frame(cipher, label, &mut self.packed[..stored]) else {
             return false;
         };
@@ -401,17 +433,24 @@ impl Cache {
 
     /// Opens what is in `packed`, without restoring; the bytes without the tag.
     pub(crate) fn unseal_packed(&mut self, slot: u32, key: u32, stored: usize) -> Option<usize> {
-        let (label, at) = self.label(slot, key);
-        seal::open_frame(&self.ciphers[at].1, label, &mut self.packed[..stored])?;
+        let place = self.frames.place(slot);
+        let label = self.label(key, place);
+        let cipher = &self.ciphers[self.cipher_number(place)].1;
+        seal::open_frame(cipher, label, &mut self.packed[..stored])?;
         Some(stored - TAG_BYTES)
     }
 
-    /// What the frame in a slot is, and the place of its cipher.
-    fn label(&self, slot: u32, key: u32) -> (FrameLabel, usize) {
-        let Place { segment, ordinal, is_compressed, .. } = self.frames.place(slot);
-        let Segment { sequence, cipher, .. } = self.segments[usize::from(segment)];
-        let len = self.geometry.frame_len(key);
-        (FrameLabel { key, len, is_compressed, sequence, ordinal }, usize::from(cipher))
+    fn cipher_number(&self, place: Place) -> usize {
+        usize::from(self.segments[usize::from(place.segment)].cipher)
+    }
+
+    /// What is authenticated with a frame that is at this place.
+    pub(crate) fn label(&self, key: u32, place: Place) -> FrameLabel {
+        let Place { segment, ordinal, extent, is_compressed, .. } = place;
+        let sequence = self.segments[usize::from(segment)].sequence;
+        let bytes = self.geometry.extent_range(key, extent);
+        let len = (bytes.end - bytes.start) as u32;
+        FrameLabel { key, first: extent.first, len, is_compressed, sequence, ordinal }
     }
 
     /// Reads the blocks of the medium that hold a frame into a buffer; it is then where

@@ -12,7 +12,7 @@ use model::engine::{BufferId, IoResult};
 use policy::eviction::LogQueue;
 
 use crate::attach::{Cache, Io, Pending, Phase, queue_index};
-use crate::frames::NONE;
+use crate::frames::{NONE, Place};
 use crate::log::{Packed, Segment, SegmentState};
 use crate::read::stored_in;
 
@@ -141,7 +141,8 @@ impl Cache {
             self.medium_failed(io);
             return false;
         };
-        let frame = Packed { key, payload, is_compressed: place.is_compressed, hits };
+        let Place { extent, is_compressed, .. } = place;
+        let frame = Packed { key, extent, payload, is_compressed, hits };
         let is_moved = self.append(LogQueue::Main, frame, true, io);
         self.moved_bytes += if is_moved { u64::from(place.stored) } else { 0 };
         is_moved

@@ -96,7 +96,7 @@ impl Cache {
         for (entry, ordinal) in entries.zip(0..head.count) {
             let Some(place) = place_of(entry, at, number, ordinal, &geometry) else { break };
             at += entry.room();
-            if entry.key >= geometry.frames() {
+            if entry.key >= geometry.frames() || !geometry.has(entry.key, entry.extent) {
                 continue;
             }
             let is_marked = self.regions.mark(geometry.region(entry.key)) != Mark::Clear;
@@ -189,6 +189,7 @@ fn place_of(
         granule: (at / GRANULE_BYTES) as u16,
         stored: entry.stored,
         ordinal,
+        extent: entry.extent,
         is_compressed: entry.is_compressed,
     })
 }

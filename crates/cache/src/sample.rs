@@ -61,8 +61,8 @@ impl Cache {
         };
         self.samples.left -= 1;
         self.samples.current = Some(Sample { key, slot, disk, sealed });
-        let offset = u64::from(key) * u64::from(self.geometry.frame_bytes);
-        let data = first(disk, self.geometry.frame_len(key));
+        let bytes = self.geometry.extent_range(key, self.frames.place(slot).extent);
+        let (offset, data) = (bytes.start, first(disk, (bytes.end - bytes.start) as u32));
         self.operate(Device::Backing, Operation::Read { offset, data }, Pending::SampleDisk, io);
         false
     }
@@ -96,9 +96,9 @@ impl Cache {
             self.frames.drop_key(key);
             return self.medium_failed(io);
         }
-        let len = self.geometry.frame_len(key);
+        let bytes = self.geometry.extent_range(key, place.extent);
+        let (offset, len) = (bytes.start, (bytes.end - bytes.start) as u32);
         if io.buffers.bytes(first(disk, len)) != &self.plain[..len as usize] {
-            let offset = u64::from(key) * u64::from(self.geometry.frame_bytes);
             self.samples.differs = Some(offset);
             report(Event::VolumeChanged { offset }, io);
         }

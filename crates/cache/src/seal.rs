@@ -102,7 +102,9 @@ impl Cipher {
 pub(crate) struct FrameLabel {
     /// Its number on the volume.
     pub(crate) key: u32,
-    /// Its bytes on the volume.
+    /// Its first block.
+    pub(crate) first: u8,
+    /// Its bytes on the volume from there on.
     pub(crate) len: u32,
     /// Whether it is compressed.
     pub(crate) is_compressed: bool,
@@ -113,11 +115,12 @@ pub(crate) struct FrameLabel {
 }
 
 impl FrameLabel {
-    fn to_bytes(self) -> [u8; 9] {
-        let mut bytes = [0; 9];
+    fn to_bytes(self) -> [u8; 10] {
+        let mut bytes = [0; 10];
         bytes[..4].copy_from_slice(&self.key.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.len.to_le_bytes());
         bytes[8] = u8::from(self.is_compressed);
+        bytes[9] = self.first;
         bytes
     }
 }
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
 
     const LABEL: FrameLabel =
-        FrameLabel { key: 3, len: 100, is_compressed: false, sequence: 8, ordinal: 2 };
+        FrameLabel { key: 3, first: 1, len: 100, is_compressed: false, sequence: 8, ordinal: 2 };
 
     #[test]
     fn only_the_frame_that_was_sealed_opens() {
@@ -223,6 +226,7 @@ mod tests {
         assert_eq!(opens(&Master::new(&[1; 32], &[3; 16], &[3; 16]), 4, LABEL), None);
         for label in [
             FrameLabel { key: 4, ..LABEL },
+            FrameLabel { first: 2, ..LABEL },
             FrameLabel { len: 99, ..LABEL },
             FrameLabel { is_compressed: true, ..LABEL },
             FrameLabel { sequence: 9, ..LABEL },

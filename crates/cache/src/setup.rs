@@ -6,7 +6,7 @@ use std::fmt;
 use model::engine::{ChangeProof, Witness};
 use model::frame::{FILE_HEADER_BYTES, FileHeader};
 
-use crate::format::{self, Geometry};
+use crate::format::{self, BLOCK_BYTES, Geometry};
 use crate::journal::{Digest, JournalFault, JournalState, KnownWitness, ListedWitness};
 use crate::journal::{Root, WITNESSES_MAX};
 use crate::seal;
@@ -38,8 +38,8 @@ impl Limits {
     #[must_use]
     pub fn fit(geometry: &Geometry) -> Self {
         let medium = u64::from(geometry.segment_bytes) * u64::from(geometry.segments);
-        // Half of a frame, as text and programs compress to; at least what fits uncompressed.
-        let frames = medium / u64::from(geometry.frame_bytes / 2);
+        // Frames of one block as it is, or of two that compress as text and programs do.
+        let frames = medium / u64::from(BLOCK_BYTES.min(geometry.frame_bytes / 2));
         Self {
             budget_bytes_per_day: medium,
             run_frames_max: 64,

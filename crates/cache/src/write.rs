@@ -1,6 +1,6 @@
 //! Writes and discards: frames are dropped first, the region is marked, then the disk is written.
 //!
-//! A frame that was cached and is written as a whole is cached again from the data of the write,
+//! What was cached of a frame and is written as a whole is cached again from the data of the write,
 //! once the disk has it and if nothing else wrote the region meanwhile.
 
 use model::engine::{BufferRange, Device, IoResult, Operation, Output, RequestId};
@@ -21,7 +21,7 @@ pub(crate) struct WriteState {
     /// Digests up to this number must be durable first.
     witness: u64,
     touches_witness: bool,
-    /// Of the first frames, those that were cached and are written as a whole.
+    /// Of the first frames, those of which all that was cached is written.
     refills: u32,
     /// The generation of its region when it was requested. Only a write within one region is
     /// cached again.
@@ -76,7 +76,8 @@ impl Cache {
         region(offset)..=region(offset + len - 1)
     }
 
-    /// Drops what is cached of a range; of the first frames, which were and are whole in it.
+    /// Drops the frames of which a part of the range is cached; of the first frames, those of which
+    /// all that was cached is in the range.
     fn drop_frames(&mut self, offset: u64, len: u64) -> u32 {
         let frame = u64::from(self.geometry.frame_bytes);
         let (first, last) = ((offset / frame) as u32, ((offset + len - 1) / frame) as u32);
@@ -86,13 +87,14 @@ impl Cache {
             return 0;
         }
         for key in first..=last {
-            if !self.frames.drop_key(key) {
+            let Some(slot) = self.frames.find(key) else { continue };
+            let cached = self.geometry.extent_range(key, self.frames.place(slot).extent);
+            if cached.end <= offset || cached.start >= offset + len {
                 continue;
             }
+            self.frames.drop_key(key);
             self.counters.invalidated += 1;
-            let start = u64::from(key) * frame;
-            let is_whole =
-                start >= offset && start + u64::from(self.geometry.frame_len(key)) <= offset + len;
+            let is_whole = cached.start >= offset && cached.end <= offset + len;
             if is_whole && key - first < REFILLS_MAX {
                 refills |= 1 << (key - first);
             }
@@ -166,24 +168,27 @@ impl Cache {
         io.outputs.push(Output::Complete { id: write.id, result });
     }
 
-    /// Caches again what was cached before and was written as a whole.
+    /// Caches again the frames of which all that was cached was written.
     fn refill(&mut self, at: usize, io: &mut Io<'_>) {
         let Some(write) = self.writes.get(at).copied() else { return };
         let Written::Data(data) = write.written else { return };
         let frame = u64::from(self.geometry.frame_bytes);
         let first = (write.offset / frame) as u32;
+        let written = write.offset..write.offset + write.len;
         for bit in (0..REFILLS_MAX).filter(|bit| write.refills >> bit & 1 == 1) {
             let key = first + bit;
-            let len = self.geometry.frame_len(key);
             // It must be the only write to its region since it was requested.
             let region = self.geometry.region(key);
             if self.regions.generation(region) != (write.generation, 1) {
                 self.counters.raced += 1;
                 continue;
             }
-            let start = (u64::from(key) * frame - write.offset) as u32;
-            self.plain[..len as usize].copy_from_slice(io.buffers.bytes(data.part(start, len)));
-            self.cache_frame(key, len, true, io);
+            let Some(extent) = self.geometry.extent_within(key, &written) else { continue };
+            let bytes = self.geometry.extent_range(key, extent);
+            let (start, len) = (bytes.start - write.offset, bytes.end - bytes.start);
+            let part = data.part(start as u32, len as u32);
+            self.plain[..len as usize].copy_from_slice(io.buffers.bytes(part));
+            self.cache_frame(key, extent, true, io);
         }
     }
 }

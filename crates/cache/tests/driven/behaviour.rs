@@ -23,6 +23,67 @@ fn the_second_read_is_cached_and_the_third_is_a_hit() {
     assert_eq!(counters.hit_bytes, 1024);
 }
 
+/// Frames of four blocks.
+fn in_blocks() -> Setup {
+    let geometry = Geometry {
+        frame_bytes: 16 << 10,
+        segment_bytes: 128 << 10,
+        segments: 4,
+        ..setup(1).geometry
+    };
+    Setup { geometry, limits: Limits { io_buffers: 4, ..Limits::fit(&geometry) }, ..setup(1) }
+}
+
+#[test]
+fn a_read_caches_its_blocks_and_a_read_of_others_caches_all_between() {
+    let mut driver = attach_with(&in_blocks(), &[], &[]);
+    let is_cached = |driver: &testkit::SimulatedDriver<cache::Cache>| {
+        [4, 5, 6, 7, 8].map(|block| driver.engine.is_cached(block * 4096))
+    };
+    let volume = volume();
+    driver.read(5 * 4096 + 512, 512).unwrap();
+    assert_eq!(is_cached(&driver), [false, true, false, false, false]);
+    let coverage = driver.engine.coverage(4 * 4096, 5 * 4096);
+    assert_eq!((coverage.cached_bytes, coverage.read_once_bytes), (4096, 3 * 4096));
+    // The block of the frame that follows is cached for itself.
+    assert!(driver.read(7 * 4096, 8192).unwrap() == volume[7 * 4096..9 * 4096]);
+    assert_eq!(is_cached(&driver), [false, true, true, true, true]);
+    let before = driver.engine.counters();
+    assert!(driver.read(5 * 4096, 4 * 4096).unwrap() == volume[5 * 4096..9 * 4096]);
+    driver.read(4 * 4096, 4096).unwrap();
+    let after = driver.engine.counters();
+    assert_eq!((after.hits - before.hits, after.filled), (1, 4));
+    assert_eq!(driver.engine.cached_frames(), 2, "an extent takes the place of the one before");
+    // What a write does not touch stays, and what it has of a frame is cached again.
+    driver.write(8 * 4096 + 4096, &[7; 512]).unwrap();
+    assert!(driver.engine.is_cached(8 * 4096));
+    driver.write(8 * 4096, &[8; 3 * 4096]).unwrap();
+    let coverage = driver.engine.coverage(8 * 4096, 4 * 4096);
+    assert_eq!((coverage.cached_bytes, coverage.read_once_bytes), (3 * 4096, 4096));
+    assert_eq!(driver.read(8 * 4096 + 8191, 2).unwrap(), [8, 8]);
+    driver.write(5 * 4096, &[9; 512]).unwrap();
+    assert_eq!(is_cached(&driver), [false, false, false, false, true]);
+}
+
+#[test]
+fn frames_that_are_cached_in_part_are_warm_after_a_detach() {
+    let mut driver = attach_with(&in_blocks(), &[], &[]);
+    let blocks = [1, 6, 11, 23, 40, 63];
+    for block in blocks {
+        driver.read(block * 4096, 4096).unwrap();
+    }
+    driver.input(Input::Detach);
+    let setup = Setup { salt: [9; 32], ..in_blocks() };
+    let (medium, journal) = (driver.medium.contents(), driver.journal.contents());
+    let mut driver = attach_with(&setup, &medium, &journal);
+    for block in blocks {
+        let start = block * 4096;
+        assert!(driver.read(start, 4096).unwrap() == volume()[start as usize..][..4096]);
+        assert!(!driver.engine.is_cached((block ^ 1) * 4096), "block {block}");
+    }
+    assert_eq!(driver.engine.counters().hits, blocks.len() as u64);
+}
+
 #[test]
 fn first_reads_are_cached_until_half_of_the_medium_or_of_the_budget_is_used() {
     let usual = Limits { io_buffers: 4, ..Limits::fit(&setup(1).geometry) };
@@ -204,7 +265,7 @@ fn all_memory_is_at_most_40_bytes_a_frame_and_24_a_region() {
     let engine = cache::Cache::attach(&setup, &[], &mut buffers).unwrap();
     let frames = u64::from(limits.frames_max);
     let regions = geometry.volume_bytes / geometry.region_bytes;
-    assert_eq!((frames, regions), (524_032, 1 << 18));
+    assert_eq!((frames, regions), (1_048_064, 1 << 18));
     assert!(engine.index_bytes() <= 24 * frames, "{}", engine.index_bytes());
     let lists = (2 << 20) / 8;
     assert!(

@@ -69,14 +69,16 @@ fn attach_to(
         buffers.add(bytes, count);
     }
     let engine = Cache::attach(setup, journal, &mut buffers).unwrap();
-    let mut devices = [VOLUME, 9 * (32 << 10), cache::journal_bytes(&geometry())]
+    let medium_bytes = u64::from((setup.geometry.segments + 1) * setup.geometry.segment_bytes);
+    let journal_bytes = cache::journal_bytes(&setup.geometry);
+    let mut devices = [VOLUME, medium_bytes, journal_bytes]
         .map(|bytes| SimulatedDevice::new(bytes as usize, false));
     devices[0].replace(volume());
     let mut padded = medium.to_vec();
-    padded.resize(9 * (32 << 10), 0);
+    padded.resize(medium_bytes as usize, 0);
     devices[1].replace(padded);
     let mut padded = journal.to_vec();
-    padded.resize(cache::journal_bytes(&geometry()) as usize, 0);
+    padded.resize(journal_bytes as usize, 0);
     devices[2].replace(padded);
     change(&mut devices);
     SimulatedDriver::new(engine, buffers, devices)

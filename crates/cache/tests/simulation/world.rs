@@ -16,9 +16,10 @@ use model::engine::{
 use testkit::{Random, SimulatedBuffers, SimulatedDevice};
 
 const SECTOR: u64 = 512;
-pub const FRAME: u32 = 4096;
-const SEGMENT: u32 = 32 << 10;
-const SEGMENTS: u32 = 10;
+/// Two blocks, so that frames are cached in part.
+pub const FRAME: u32 = 8192;
+const SEGMENT: u32 = 64 << 10;
+const SEGMENTS: u32 = 6;
 pub const VOLUME: u64 = 384 << 10;
 const REQUESTS_MAX: usize = 10;
 /// The largest request: more than a fill takes.

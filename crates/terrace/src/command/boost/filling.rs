@@ -206,7 +206,7 @@ impl Filler {
         while start < end {
             let next = (start + PIECE_FRAMES * frame).min(self.driver.bytes());
             let upto = end.next_multiple_of(frame).min(next);
-            if let Some(end) = self.fill_piece(start..upto, gaps, frame, step) {
+            if let Some(end) = self.fill_piece(start..upto, gaps, step) {
                 return Some(end);
             }
             start = next;
@@ -218,7 +218,6 @@ impl Filler {
         &self,
         piece: Range<u64>,
         gaps: &mut GapReader,
-        frame: u64,
         step: &mut FillStep,
     ) -> Option<FillEnd> {
         let len = piece.end - piece.start;
@@ -240,7 +239,7 @@ impl Filler {
                 Ok(FillRoom::BudgetUsed) => return Some(FillEnd::Budget),
                 Err(full) => return Some(full),
             }
-            let missing = self.first_missing(&piece, frame);
+            let missing = self.first_missing(&piece);
             gaps.reach(&(missing..piece.end));
             let _ = self.driver.prefetch(missing, piece.end - missing);
             let now = covered();
@@ -274,9 +273,9 @@ impl Filler {
         Ok(cache.fill_room())
     }
 
-    fn first_missing(&self, piece: &Range<u64>, frame: u64) -> u64 {
+    fn first_missing(&self, piece: &Range<u64>) -> u64 {
         let cache = self.cache.lock();
-        let mut offsets = (piece.start..piece.end).step_by(frame as usize);
+        let mut offsets = (piece.start..piece.end).step_by(cache::BLOCK_BYTES as usize);
         offsets.find(|offset| !cache.is_cached(*offset)).unwrap_or(piece.start)
     }
 
