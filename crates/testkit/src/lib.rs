@@ -63,6 +63,9 @@ pub use working_set::WorkingSet;
 pub use zipf_keys::ZipfKeys;
 pub use zram_device::ZramDevice;
 
+/// `O_DIRECT` of this architecture's Linux.
+pub const O_DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0o200_000 } else { 0o40_000 };
+
 /// Says why a test did not run: "skipped: needs root". The test returns right after.
 #[allow(clippy::print_stdout, reason = "the test harness shows it with the test's own output")]
 pub fn skip(need: impl std::fmt::Display) {

@@ -16,8 +16,6 @@ const MIB: u64 = 1 << 20;
 const PAGE: usize = 4096;
 const EIO: Option<i32> = Some(5);
 const PATIENCE: Duration = Duration::from_secs(20);
-/// `O_DIRECT` on x86-64; aarch64 has another, and the tests that need it skip there.
-const O_DIRECT: i32 = 0o40000;
 
 /// A disk; if it cannot be made, the reason is printed.
 fn disk(bytes: u64, plan: FaultPlan) -> Option<FaultyDisk> {
@@ -31,7 +29,7 @@ fn disk(bytes: u64, plan: FaultPlan) -> Option<FaultyDisk> {
 /// Past the page cache: that of a block device stays while any program, as `losetup`, has it open.
 fn direct(disk: &FaultyDisk) -> File {
     let mut options = File::options();
-    options.read(true).write(true).custom_flags(O_DIRECT);
+    options.read(true).write(true).custom_flags(testkit::O_DIRECT);
     options.open(disk.device()).unwrap()
 }
 

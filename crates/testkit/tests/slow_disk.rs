@@ -13,8 +13,6 @@ use testkit::{Beyond, Cgroup, Random, SlowDisk, TrueSize};
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4096;
-/// `O_DIRECT` on x86-64; aarch64 has another, and these tests skip there.
-const O_DIRECT: i32 = 0o40000;
 
 /// Swap is the whole machine's: one test must not push its pages to a disk that another kills.
 static SWAP: Mutex<()> = Mutex::new(());
@@ -65,7 +63,7 @@ fn stick(timing: &str, true_size: Option<TrueSize>) -> Option<SlowDisk> {
 
 fn direct(disk: &SlowDisk) -> File {
     let mut options = File::options();
-    options.read(true).write(true).custom_flags(O_DIRECT);
+    options.read(true).write(true).custom_flags(testkit::O_DIRECT);
     options.open(disk.path()).unwrap()
 }
 

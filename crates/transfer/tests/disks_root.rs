@@ -12,11 +12,9 @@ use testkit::{LoopDevice, Random, TempDir};
 use transfer::{Extent, Failure, FileEngine, Observer, Route};
 
 const COPY: Route = Route::Copy { source: 0, target: 1 };
-/// `O_DIRECT` of this architecture's Linux.
-const DIRECT: i32 = if cfg!(target_arch = "aarch64") { 0o200_000 } else { 0o40_000 };
 
 fn open_direct(path: &Path) -> File {
-    OpenOptions::new().read(true).write(true).custom_flags(DIRECT).open(path).unwrap()
+    OpenOptions::new().read(true).write(true).custom_flags(testkit::O_DIRECT).open(path).unwrap()
 }
 
 fn noise(bytes: u64) -> Vec<u8> {

@@ -29,6 +29,9 @@ fn every_module_is_typed() {
 #[test]
 fn a_wrong_type_is_seen() {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+    if !web.is_dir() {
+        return skip("the sources of the pages");
+    }
     let directory = TempDir::new();
     let module = "import { figure } from \"./format.js\";\nexport const text = figure(1);\n";
     std::fs::write(directory.join("wrong.js"), module).unwrap();

@@ -73,9 +73,8 @@ impl Scene {
 
     /// The medium as it is plugged in now, past the page cache.
     fn medium(&self) -> FileDevice {
-        const DIRECT: i32 = 0o40000;
         let mut options = File::options();
-        options.read(true).write(true).custom_flags(DIRECT);
+        options.read(true).write(true).custom_flags(testkit::O_DIRECT);
         FileDevice::new(options.open(self.disk.device()).unwrap()).unwrap()
     }
 

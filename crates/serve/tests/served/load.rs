@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 use sys::memory::AlignedBuffer;
 use testkit::Random;
 
-/// `O_DIRECT`.
-const DIRECT: i32 = 0o40000;
 const BLOCK: usize = 4096;
 const BLOCKS: u64 = 200;
 
@@ -56,7 +54,7 @@ pub(crate) fn during(
 
 /// Works on a file until `stop`.
 pub(crate) fn run(path: &Path, seed: u64, tally: &Tally, stop: &AtomicBool) {
-    let file = File::options().read(true).write(true).custom_flags(DIRECT).open(path).unwrap();
+    let file = File::options().read(true).write(true).custom_flags(testkit::O_DIRECT).open(path).unwrap();
     let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
     let mut random = Random(seed);
     // What a block surely holds; of one whose write failed nothing is known.

@@ -125,8 +125,7 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Reads a device past the page cache, in an order that is no run.
 pub fn read_blocks(device: &Path, blocks: u64) -> Vec<u8> {
-    const DIRECT: i32 = 0o40000;
-    let file = File::options().read(true).custom_flags(DIRECT).open(device).unwrap();
+    let file = File::options().read(true).custom_flags(testkit::O_DIRECT).open(device).unwrap();
     let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
     let mut content = vec![0; blocks as usize * BLOCK];
     for number in 0..blocks {
