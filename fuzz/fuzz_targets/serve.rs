@@ -60,8 +60,9 @@ fuzz_target!(|data: &[u8]| {
         }
         _ => {
             let mut stream = Cursor::new(bytes);
-            while let Ok(Some(request)) = read_request(&mut stream) {
-                assert!(request.data.len() <= bytes.len());
+            let mut data = Vec::new();
+            while let Ok(Some(_)) = read_request(&mut stream, &mut data) {
+                assert!(data.len() <= bytes.len());
             }
         }
     }

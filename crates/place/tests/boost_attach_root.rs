@@ -172,14 +172,36 @@ fn a_link_that_another_user_planted_is_not_followed() {
 }
 
 #[test]
+fn a_journal_has_all_of_its_blocks_and_none_of_its_bytes_changes() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    let state = TempDir::new();
+    let path = host_part(state.path(), "photos").unwrap().path().join("journal");
+    // As an older version left it: with a hole.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(JOURNAL_BYTES / 2).unwrap();
+    file.write_all_at(b"a record", 8192).unwrap();
+    let sparse = fs::read(&path).unwrap();
+    let host = host_part(state.path(), "photos").unwrap();
+    host.prepare_journal(JOURNAL_BYTES).unwrap();
+    let about = fs::metadata(&path).unwrap();
+    assert_eq!(about.len(), JOURNAL_BYTES);
+    assert!(about.blocks() * 512 >= JOURNAL_BYTES, "{}", about.blocks());
+    let is_direct = sys::file::is_direct(host.journal()).unwrap();
+    // A file system that has none, as an older tmpfs, goes without.
+    let can_be = sys::file::open_read(&path, true).is_ok();
+    assert_eq!(is_direct, can_be);
+    let now = fs::read(&path).unwrap();
+    assert!(now[..sparse.len()] == sparse[..] && now[sparse.len()..].iter().all(|it| *it == 0));
+}
+
+#[test]
 fn key_and_journal_are_this_users_alone_and_used_by_one() {
     let state = TempDir::new();
     let host = host_part(state.path(), "photos").unwrap();
     let (key, path) = (host.key(), host.path());
     assert!(host.is_key_new && host.read_journal(JOURNAL_BYTES, newer_version).unwrap().is_empty());
-    host.size_journal(JOURNAL_BYTES).unwrap();
-    let journal = host.read_journal(JOURNAL_BYTES, newer_version).unwrap();
-    assert_eq!(journal.len() as u64, JOURNAL_BYTES);
+    host.prepare_journal(JOURNAL_BYTES).unwrap();
+    assert_eq!(fs::metadata(path.join("journal")).unwrap().len(), JOURNAL_BYTES);
     let second = host_part(state.path(), "photos").unwrap_err();
     assert!(model::error_chain(&second).contains("another process"), "{second}");
     drop(host);

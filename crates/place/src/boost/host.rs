@@ -125,13 +125,30 @@ impl HostPart {
         }
     }
 
-    /// Gives the journal the length that the engine expects; nothing else of it changes.
+    /// Gives the journal the length that the engine expects, with all of its blocks, and lets what
+    /// is written from here on go past the page cache, where the file system allows that. No byte
+    /// changes but zeros that are added.
+    ///
+    /// So a write of the journal needs no page of memory, and making it durable waits for no other
+    /// file: page-outs wait for it where memory is short.
     ///
     /// # Errors
     /// `Failed` without room.
-    pub fn size_journal(&self, bytes: u64) -> Result<()> {
-        let sized = self.journal.set_len(bytes).and_then(|()| self.journal.sync_all());
-        sized.map_err(|error| self.error(ErrorKind::Failed, error))
+    pub fn prepare_journal(&self, bytes: u64) -> Result<()> {
+        let failed = |error| self.error(ErrorKind::Failed, error);
+        let before = self.about()?;
+        self.journal.set_len(bytes).map_err(failed)?;
+        if before.len() < bytes || before.blocks() * 512 < bytes {
+            // A block of a file that has no place on the disk yet gets one when it is written.
+            let mut content = vec![0; bytes as usize];
+            let written = self.journal.read_exact_at(&mut content, 0);
+            written.and_then(|()| self.journal.write_all_at(&content, 0)).map_err(failed)?;
+        }
+        self.journal.sync_all().map_err(failed)?;
+        match sys::file::set_direct(&self.journal, true) {
+            Err(error) if error.kind != sys::ErrorKind::Unsupported => Err(failed(error.source)),
+            _ => Ok(()),
+        }
     }
 
     /// Sees to it that no later attach finds this journal with this key: the journal is removed,

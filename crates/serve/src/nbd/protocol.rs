@@ -5,7 +5,7 @@
 //! ([`ExportFeatures`]); what was not offered is not understood. A client that breaks the protocol,
 //! or asks for more than the limits, gets an error and loses its connection.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 /// The most bytes of one request: QEMU's own limit, and more than the kernel asks for.
 pub const LEN_MAX: u32 = 32 << 20;
@@ -90,7 +90,7 @@ pub enum NbdCommand {
     Unknown,
 }
 
-/// One request; `data` is what is to be written.
+/// One request. What a write is to write is beside it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NbdRequest {
     /// What is asked.
@@ -105,8 +105,6 @@ pub struct NbdRequest {
     pub offset: u64,
     /// How many bytes.
     pub len: u32,
-    /// Of a write, its bytes.
-    pub data: Vec<u8>,
 }
 
 /// What an export offers beyond reads, writes and flushes. Nothing, by default.
@@ -304,12 +302,14 @@ fn contexts(
     Ok(found)
 }
 
-/// The next request; `None` when the client has left without a word.
+/// The next request; `None` when the client has left without a word. `data` becomes what is to be
+/// written: nothing but for a write.
 ///
 /// # Errors
 /// `InvalidData` for a broken protocol or a request that is too long; otherwise what the stream
 /// met.
-pub fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdRequest>> {
+pub fn read_request(stream: &mut impl Read, data: &mut Vec<u8>) -> io::Result<Option<NbdRequest>> {
+    data.clear();
     let magic = match take(stream) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
         magic => u32::from_be_bytes(magic?),
@@ -332,12 +332,11 @@ pub fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdRequest>> {
     };
     let moves = matches!(command, NbdCommand::Read | NbdCommand::Write);
     check(!moves || len <= LEN_MAX, "length of a request")?;
-    let data = match command {
-        NbdCommand::Write => take_bytes(stream, len)?,
-        _ => Vec::new(),
-    };
+    if command == NbdCommand::Write {
+        fill(stream, len, data)?;
+    }
     let (is_durable, wants_one) = (flags & DURABLE != 0, flags & ONE_EXTENT != 0);
-    Ok(Some(NbdRequest { command, is_durable, wants_one, cookie, offset, len, data }))
+    Ok(Some(NbdRequest { command, is_durable, wants_one, cookie, offset, len }))
 }
 
 /// Answers the request with this cookie by a simple reply: with what was read, or with an error
@@ -346,12 +345,11 @@ pub fn read_request(stream: &mut impl Read) -> io::Result<Option<NbdRequest>> {
 /// # Errors
 /// What the stream met.
 pub fn reply(stream: &mut impl Write, cookie: u64, outcome: Result<&[u8], u32>) -> io::Result<()> {
-    let mut reply = Vec::with_capacity(16 + outcome.map_or(0, <[u8]>::len));
-    reply.extend(REPLY_MAGIC.to_be_bytes());
-    reply.extend(outcome.err().unwrap_or(0).to_be_bytes());
-    reply.extend(cookie.to_be_bytes());
-    reply.extend(outcome.unwrap_or_default());
-    stream.write_all(&reply)
+    let mut head = [0; 16];
+    head[..4].copy_from_slice(&REPLY_MAGIC.to_be_bytes());
+    head[4..8].copy_from_slice(&outcome.err().unwrap_or(0).to_be_bytes());
+    head[8..].copy_from_slice(&cookie.to_be_bytes());
+    send(stream, &head, outcome.unwrap_or_default())
 }
 
 /// Answers a read by a structured reply of one piece.
@@ -364,10 +362,7 @@ pub fn reply_data(
     offset: u64,
     data: &[u8],
 ) -> io::Result<()> {
-    let mut payload = Vec::with_capacity(8 + data.len());
-    payload.extend(offset.to_be_bytes());
-    payload.extend(data);
-    reply_chunk(stream, cookie, CHUNK_DATA, &payload)
+    reply_chunk(stream, cookie, CHUNK_DATA, &offset.to_be_bytes(), data)
 }
 
 /// Answers any other request by a structured reply.
@@ -376,11 +371,10 @@ pub fn reply_data(
 /// What the stream met.
 pub fn reply_end(stream: &mut impl Write, cookie: u64, outcome: Result<(), u32>) -> io::Result<()> {
     let Err(error) = outcome else {
-        return reply_chunk(stream, cookie, CHUNK_NONE, &[]);
+        return reply_chunk(stream, cookie, CHUNK_NONE, &[], &[]);
     };
     // Behind the number: the length of a text, of which there is none.
-    let payload = [&error.to_be_bytes()[..], &[0, 0]].concat();
-    reply_chunk(stream, cookie, CHUNK_ERROR, &payload)
+    reply_chunk(stream, cookie, CHUNK_ERROR, &error.to_be_bytes(), &[0, 0])
 }
 
 /// Answers a block status: for each extent its length and whether it is a hole of zeros.
@@ -397,19 +391,42 @@ pub fn reply_status(
         payload.extend(len.to_be_bytes());
         payload.extend((if *is_hole { HOLE } else { 0 }).to_be_bytes());
     }
-    reply_chunk(stream, cookie, CHUNK_STATUS, &payload)
+    reply_chunk(stream, cookie, CHUNK_STATUS, &[], &payload)
 }
 
-/// The only chunk of a structured reply.
-fn reply_chunk(stream: &mut impl Write, cookie: u64, kind: u16, payload: &[u8]) -> io::Result<()> {
-    let mut chunk = Vec::with_capacity(20 + payload.len());
-    chunk.extend(CHUNK_MAGIC.to_be_bytes());
-    chunk.extend(CHUNK_DONE.to_be_bytes());
-    chunk.extend(kind.to_be_bytes());
-    chunk.extend(cookie.to_be_bytes());
-    chunk.extend((payload.len() as u32).to_be_bytes());
-    chunk.extend(payload);
-    stream.write_all(&chunk)
+/// The only chunk of a structured reply: up to eight bytes of its own, then data.
+fn reply_chunk(
+    stream: &mut impl Write,
+    cookie: u64,
+    kind: u16,
+    own: &[u8],
+    data: &[u8],
+) -> io::Result<()> {
+    const HEAD: usize = 20;
+    let mut head = [0; HEAD + 8];
+    head[..4].copy_from_slice(&CHUNK_MAGIC.to_be_bytes());
+    head[4..6].copy_from_slice(&CHUNK_DONE.to_be_bytes());
+    head[6..8].copy_from_slice(&kind.to_be_bytes());
+    head[8..16].copy_from_slice(&cookie.to_be_bytes());
+    head[16..HEAD].copy_from_slice(&((own.len() + data.len()) as u32).to_be_bytes());
+    head[HEAD..HEAD + own.len()].copy_from_slice(own);
+    send(stream, &head[..HEAD + own.len()], data)
+}
+
+/// Both parts, in one call where the stream takes them at once, and without a copy.
+fn send(stream: &mut impl Write, head: &[u8], data: &[u8]) -> io::Result<()> {
+    let mut sent = 0;
+    while sent < head.len() + data.len() {
+        let rest = &head[sent.min(head.len())..];
+        let parts = [rest, &data[sent.saturating_sub(head.len())..]].map(IoSlice::new);
+        match stream.write_vectored(&parts) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(bytes) => sent += bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Size and flags, as both ways of choosing an export tell them.
@@ -440,15 +457,17 @@ fn take<const N: usize>(stream: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Memory grows only with what arrives, not with what a client announces.
 fn take_bytes(stream: &mut impl Read, len: u32) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    stream.take(u64::from(len)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 == u64::from(len) {
-        Ok(bytes)
-    } else {
-        Err(ErrorKind::UnexpectedEof.into())
-    }
+    fill(stream, len, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Memory grows only with what arrives, not with what a client announces.
+fn fill(stream: &mut impl Read, len: u32, bytes: &mut Vec<u8>) -> io::Result<()> {
+    stream.take(u64::from(len)).read_to_end(bytes)?;
+    let is_whole = bytes.len() as u64 == u64::from(len);
+    if is_whole { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
 }
 
 fn check(holds: bool, what: &str) -> io::Result<()> {

@@ -12,6 +12,12 @@ use std::io::{self, BufReader, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
+/// What a thread reads into and writes from; only a longer request needs more memory.
+const ROOM: usize = 256 << 10;
+/// What that is filled with. Not 0: memory of zeros has no pages before they are touched, and then
+/// memory may be short.
+const FILL: u8 = 1;
+
 /// Extents in one answer at most.
 const EXTENTS_MAX: usize = 64;
 /// The numbers of errors that the protocol knows; others are an `EIO`.
@@ -65,10 +71,11 @@ where
 {
     /// Whether the client said that it leaves.
     fn serve(&self, volume: &dyn Volume, agreed: Negotiated) -> io::Result<bool> {
-        let (mut data, mut found) = (Vec::new(), Vec::new());
+        let (mut data, mut found) = (vec![FILL; ROOM], Vec::new());
         loop {
-            let next =
-                read_request(&mut *self.input.lock().unwrap_or_else(PoisonError::into_inner));
+            let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = read_request(&mut *input, &mut data);
+            drop(input);
             let Some(request) = next? else { return Ok(false) };
             if request.command == NbdCommand::Disconnect {
                 return Ok(true);
@@ -95,7 +102,7 @@ where
     }
 }
 
-/// Does what is asked; what was read is in `data`, and extents are in `found`.
+/// Does what is asked with `data`, which what is read replaces; extents are in `found`.
 fn perform(
     volume: &dyn Volume,
     request: &NbdRequest,
@@ -111,7 +118,7 @@ fn perform(
             data.resize(request.len as usize, 0);
             volume.read(offset, data)
         }
-        NbdCommand::Write => volume.write(offset, &request.data),
+        NbdCommand::Write => volume.write(offset, data),
         NbdCommand::Flush => volume.flush(),
         NbdCommand::Trim => match volume.discard(offset, len) {
             // It is a hint, and who cannot follow it has done no wrong.

@@ -54,7 +54,8 @@ pub(crate) fn during(
 
 /// Works on a file until `stop`.
 pub(crate) fn run(path: &Path, seed: u64, tally: &Tally, stop: &AtomicBool) {
-    let file = File::options().read(true).write(true).custom_flags(testkit::O_DIRECT).open(path).unwrap();
+    let file =
+        File::options().read(true).write(true).custom_flags(testkit::O_DIRECT).open(path).unwrap();
     let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
     let mut random = Random(seed);
     // What a block surely holds; of one whose write failed nothing is known.

@@ -107,9 +107,10 @@ fn the_old_way_of_choosing_has_zeroes_unless_declined() {
 fn a_client_may_leave_instead() {
     let mut client = Client::new(&[FLAGS, &option(OPTION_ABORT, &[])]);
     assert_eq!(negotiate(&mut client, EXPORTS).unwrap(), None);
-    assert_eq!(read_request(&mut Cursor::new([])).unwrap(), None);
+    assert_eq!(read_request(&mut Cursor::new([]), &mut Vec::new()).unwrap(), None);
     let leave = request(2, 0, 0, &[]);
-    let left = read_request(&mut Cursor::new(leave)).unwrap().map(|last| last.command);
+    let left =
+        read_request(&mut Cursor::new(leave), &mut Vec::new()).unwrap().map(|last| last.command);
     assert_eq!(left, Some(NbdCommand::Disconnect));
 }
 
@@ -143,19 +144,21 @@ fn a_name_longer_than_its_option_is_answered_with_an_error() {
 fn requests_are_read_one_after_another() {
     let bytes = [request(1, 8192, 3, b"xyz"), request(3, 0, 0, &[]), request(4, 0, u32::MAX, &[])];
     let mut stream = Cursor::new(bytes.concat());
-    let write = read_request(&mut stream).unwrap().unwrap();
+    let mut data = vec![1; 9];
+    let write = read_request(&mut stream, &mut data).unwrap().unwrap();
     assert_eq!((write.command, write.cookie), (NbdCommand::Write, 77));
-    assert_eq!((write.offset, write.data.as_slice()), (8192, &b"xyz"[..]));
+    assert_eq!((write.offset, data.as_slice()), (8192, &b"xyz"[..]));
     assert!(!write.is_durable);
-    let flush = read_request(&mut stream).unwrap().unwrap();
-    assert_eq!(flush.command, NbdCommand::Flush);
-    let trim = read_request(&mut stream).unwrap().unwrap();
+    let flush = read_request(&mut stream, &mut data).unwrap().unwrap();
+    assert_eq!((flush.command, data.len()), (NbdCommand::Flush, 0));
+    let trim = read_request(&mut stream, &mut data).unwrap().unwrap();
     assert_eq!((trim.command, trim.len), (NbdCommand::Trim, u32::MAX));
 }
 
 #[test]
 fn a_hostile_request_is_refused() {
-    let refused = |bytes: Vec<u8>| read_request(&mut Cursor::new(bytes)).unwrap_err();
+    let refused =
+        |bytes: Vec<u8>| read_request(&mut Cursor::new(bytes), &mut Vec::new()).unwrap_err();
     assert_eq!(refused(vec![0; 28]).to_string(), "NBD: bad request");
     for command in [0, 1] {
         let error = refused(request(command, 0, LEN_MAX + 1, &[]));

@@ -90,7 +90,7 @@ pub(super) fn start(
 ) -> Result<(Driver, SharedCache)> {
     let failed = |text: String| Error::new(Exit::Partial, format!("cannot serve: {text}"));
     let setup = &parts.setup;
-    parts.host.size_journal(cache::journal_bytes(&setup.geometry))?;
+    parts.host.prepare_journal(cache::journal_bytes(&setup.geometry))?;
     let journal = parts.host.journal().try_clone().map_err(|error| failed(error.to_string()))?;
     let revoked = Arc::clone(parts);
     let revoke =
