@@ -2,7 +2,8 @@
 //!
 //! - Callers of the volume block until the engine has completed their requests; the engine runs
 //!   under one lock, in the thread that brings it an input, and does no I/O itself.
-//! - Each device has threads of its own (`pool`): a medium that hangs holds up nothing else.
+//! - Each device has threads of its own (`pool`): a medium that hangs holds up nothing else. The
+//!   caller of a read that the medium answers reads it itself (`caller_read`).
 //!   An operation belongs to the device that was there when it was given out: after
 //!   [`Driver::replace_cache`] operations of before never reach what is there now.
 //! - A thread ticks four times a second.
@@ -10,11 +11,12 @@
 //! All buffers are made before the first request, and so many requests are open at most. Whatever
 //! the kernel sends, two writes that overlap are not open at the same time.
 
+mod caller_read;
 mod device;
 mod pool;
 mod shared;
 
-pub use device::{DriverDevice, RevocableDevice};
+pub use device::{DriverDevice, FileBacked, RevocableDevice};
 
 use crate::volume::{INVALID, Volume, VolumeResult};
 use model::engine::{Buffers, Device, Engine, ErrorNumber, Event, Input, REQUESTS_MAX, Request};

@@ -21,6 +21,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
 
 /// The deepest queue: more than any device's own queue that this program measures.
 pub const MAX_DEPTH: u32 = 4096;
@@ -368,6 +369,24 @@ impl Queue {
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(source) => return Err(Error::new("wait for I/O", source)),
             }
+        }
+        self.reap();
+        Ok(())
+    }
+
+    /// As [`Queue::enter`], but waits for a time at most. What has not ended then goes on.
+    ///
+    /// # Errors
+    /// As [`Queue::enter`]; `Invalid` before Linux 5.11, with nothing handed over.
+    pub fn enter_within(&mut self, wait_for: usize, limit: Duration) -> Result<()> {
+        let waiting = self.in_flight() - self.ended.len();
+        let wanted = wait_for.saturating_sub(self.ended.len()).min(waiting);
+        let limit = types::Timespec::from(limit);
+        let arguments = types::SubmitArgs::new().timespec(&limit);
+        match self.ring.submitter().submit_with_args(wanted, &arguments) {
+            Ok(_) => {}
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => {}
+            Err(source) => return Err(Error::new("wait for I/O", source)),
         }
         self.reap();
         Ok(())

@@ -4,6 +4,7 @@
 //! A pool has its device for good. When another device takes its place, the pool is closed: what it
 //! was given before it still does, on its own device, and then its threads end.
 
+use super::caller_read::FileReader;
 use super::device::{DriverDevice, ended, read};
 use crate::volume::whole;
 use model::engine::{ErrorNumber, IoResult, OperationId};
@@ -13,6 +14,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use sys::buffer_pool::{ExclusivePart, SharedPart};
 
+/// Callers that read the medium at the same time; more leave it to the pool's threads.
+const READERS: usize = 8;
 /// Operations that wait without another allocation.
 const WAITING: usize = 1024;
 
@@ -26,8 +29,19 @@ pub(super) struct QueuedOperation {
 /// What is done with the device.
 #[derive(Debug)]
 pub(super) enum DeviceOperation {
-    Read { offset: u64, part: ExclusivePart },
-    Write { offset: u64, part: SharedPart },
+    Read {
+        offset: u64,
+        part: ExclusivePart,
+    },
+    /// A read that a caller has begun.
+    Begun {
+        reader: FileReader,
+        part: ExclusivePart,
+    },
+    Write {
+        offset: u64,
+        part: SharedPart,
+    },
     Flush,
     Discard(Range<u64>),
     WriteZeroes(Range<u64>),
@@ -39,6 +53,8 @@ pub(super) struct Pool {
     device: Arc<dyn DriverDevice>,
     queue: Mutex<JobQueue>,
     wake: Condvar,
+    /// For reads of callers, where the device is a file.
+    readers: Mutex<Vec<FileReader>>,
 }
 
 struct JobQueue {
@@ -49,13 +65,43 @@ struct JobQueue {
 impl Pool {
     pub(super) fn new(device: Arc<dyn DriverDevice>) -> Arc<Self> {
         let queue = JobQueue { jobs: VecDeque::with_capacity(WAITING), is_closed: false };
-        Arc::new(Self { device, queue: Mutex::new(queue), wake: Condvar::new() })
+        let reader = |_| device.as_file().and_then(FileReader::new);
+        let readers = Mutex::new((0..READERS).map_while(reader).collect());
+        Arc::new(Self { device, queue: Mutex::new(queue), wake: Condvar::new(), readers })
+    }
+
+    /// Adds an operation; gives it back if the pool is closed, and its threads may have ended.
+    pub(super) fn add_late(&self, job: QueuedOperation) -> Result<(), QueuedOperation> {
+        let mut queue = self.queue();
+        if queue.is_closed {
+            return Err(job);
+        }
+        queue.jobs.push_back(job);
+        self.wake.notify_one();
+        Ok(())
     }
 
     /// Adds an operation.
     pub(super) fn add(&self, job: QueuedOperation) {
         self.queue().jobs.push_back(job);
         self.wake.notify_one();
+    }
+
+    /// Begins a read for a caller, who is to end it; `None` if a thread of the pool must do it.
+    pub(super) fn begin_read(&self, offset: u64, bytes: usize) -> Option<FileReader> {
+        let mut reader = self.readers().pop()?;
+        if reader.begin(offset, bytes) {
+            return Some(reader);
+        }
+        self.readers().push(reader);
+        None
+    }
+
+    /// Takes a reader back, whose read has ended.
+    pub(super) fn end_read(&self, reader: FileReader) {
+        if reader.is_idle() {
+            self.readers().push(reader);
+        }
     }
 
     /// Lets the threads end when nothing is left to do.
@@ -79,6 +125,9 @@ impl Pool {
             DeviceOperation::Read { offset, part } => {
                 read(device, *offset, part.bytes_mut(), grows)
             }
+            DeviceOperation::Begun { reader, part } => {
+                reader.end(part.bytes_mut(), true).unwrap_or(Err(ErrorNumber::EIO))
+            }
             DeviceOperation::Write { offset, part } => {
                 whole(device.write_at(part.bytes(), *offset), part.bytes().len())
             }
@@ -88,6 +137,10 @@ impl Pool {
             DeviceOperation::Revoke => ended(device.revoke()),
         }));
         done.unwrap_or(Err(ErrorNumber::EIO))
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<FileReader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn queue(&self) -> MutexGuard<'_, JobQueue> {

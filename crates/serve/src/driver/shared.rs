@@ -5,6 +5,7 @@
 //! every request that is open and that comes later fails.
 
 use super::DriverOptions;
+use super::caller_read::FileReader;
 use super::pool::{DeviceOperation, Pool, QueuedOperation};
 use crate::volume::VolumeResult;
 use model::engine::{
@@ -16,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use sys::buffer_pool::BufferPool;
+use sys::buffer_pool::{BufferPool, ExclusivePart};
 
 /// Outputs of one input that need no more memory.
 const OUTPUTS: usize = 1024;
@@ -41,6 +42,14 @@ impl RequestData<'_> {
 pub(super) enum Detachment {
     NotEnded,
     Ended { is_proved: bool },
+}
+
+/// A read of the medium that a caller has begun and is to end.
+struct CallerRead {
+    id: OperationId,
+    reader: FileReader,
+    part: ExclusivePart,
+    pool: Arc<Pool>,
 }
 
 /// What is under the lock.
@@ -95,14 +104,31 @@ impl DriverState {
         std::mem::replace(&mut self.pools[device as usize], pool)
     }
 
-    /// How many open requests change the volume.
+    /// How many requests the engine has.
     #[cfg(test)]
-    pub(super) fn changing(&self) -> usize {
-        self.changing.len()
+    pub(super) fn open_requests(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.request.is_some()).count()
     }
 
     pub(super) fn close_pools(&self) {
         self.pools.iter().for_each(|pool| pool.close());
+    }
+
+    /// Begins a read of the medium for the caller whose request wants it; `None` if it is none, or a
+    /// thread of the pool must do it.
+    fn begin_read(
+        &mut self,
+        id: OperationId,
+        device: Device,
+        operation: &Operation,
+    ) -> Option<CallerRead> {
+        let Operation::Read { offset, data } = *operation else { return None };
+        if device != Device::Cache {
+            return None;
+        }
+        let pool = Arc::clone(&self.pools[device as usize]);
+        let reader = pool.begin_read(offset, data.len as usize)?;
+        Some(CallerRead { id, reader, part: self.buffers.exclude(data), pool })
     }
 
     /// Leases the memory of an operation and gives it to the pool that its device has now.
@@ -129,7 +155,9 @@ impl DriverState {
     /// Ends the lease of an operation.
     fn take_back(&mut self, work: DeviceOperation) {
         match work {
-            DeviceOperation::Read { part, .. } => self.buffers.end_exclusive(part),
+            DeviceOperation::Read { part, .. } | DeviceOperation::Begun { part, .. } => {
+                self.buffers.end_exclusive(part);
+            }
             DeviceOperation::Write { part, .. } => self.buffers.end_shared(part),
             DeviceOperation::Flush
             | DeviceOperation::Discard(_)
@@ -202,17 +230,59 @@ impl SharedDriver {
     fn work(&self, device: Device, pool: &Pool) {
         while let Some(QueuedOperation { id, mut work }) = pool.next() {
             let result = pool.perform(&mut work, device == Device::Cache);
-            let mut core = self.lock();
-            core.take_back(work);
-            self.input(core, Input::Completion { id, result });
+            self.completed(pool, id, work, result);
         }
     }
 
+    fn completed(&self, pool: &Pool, id: OperationId, work: DeviceOperation, result: IoResult) {
+        let mut core = self.lock();
+        match work {
+            DeviceOperation::Begun { reader, part } => {
+                core.buffers.end_exclusive(part);
+                pool.end_read(reader);
+            }
+            work => core.take_back(work),
+        }
+        self.input(core, Input::Completion { id, result });
+    }
+
+    /// Ends a read that this caller has begun, or leaves it to a thread if it takes long.
+    fn end_read(self: &Arc<Self>, read: CallerRead) {
+        let CallerRead { id, mut reader, mut part, pool } = read;
+        let ended = reader.end(part.bytes_mut(), false);
+        let work = DeviceOperation::Begun { reader, part };
+        if let Some(result) = ended {
+            return self.completed(&pool, id, work, result);
+        }
+        let Err(QueuedOperation { id, mut work }) = pool.add_late(QueuedOperation { id, work })
+        else {
+            return;
+        };
+        // The medium was replaced meanwhile.
+        let shared = Arc::clone(self);
+        let late = move || {
+            let result = pool.perform(&mut work, true);
+            shared.completed(&pool, id, work, result);
+        };
+        let _ = std::thread::Builder::new().name("engine-late".to_owned()).spawn(late);
+    }
+
     /// Has the engine handle an input, and does what follows from it.
-    pub(super) fn input(&self, mut guard: MutexGuard<'_, DriverState>, input: Input) {
+    pub(super) fn input(&self, guard: MutexGuard<'_, DriverState>, input: Input) {
+        self.input_of(guard, input, false);
+    }
+
+    /// The same; with `may_read` the first read of the medium is begun for the caller, who ends it.
+    fn input_of(
+        &self,
+        mut guard: MutexGuard<'_, DriverState>,
+        input: Input,
+        may_read: bool,
+    ) -> Option<CallerRead> {
+        let mut begun = None;
         let core = &mut *guard;
         if core.is_broken {
-            return;
+            return None;
         }
         let mut events = Vec::new();
         let handled = catch_unwind(AssertUnwindSafe(|| {
@@ -221,6 +291,12 @@ impl SharedDriver {
             for output in outputs.drain(..) {
                 match output {
                     Output::Operate { id, device, operation } => {
+                        if may_read && begun.is_none() {
+                            begun = core.begin_read(id, device, &operation);
+                            if begun.is_some() {
+                                continue;
+                            }
+                        }
                         core.give_out(id, device, operation);
                     }
                     Output::Complete { id, result } => self.complete(core, id, result),
@@ -240,6 +316,7 @@ impl SharedDriver {
         }
         drop(guard);
         events.into_iter().for_each(|event| (self.report)(event));
+        begun
     }
 
     fn complete(&self, core: &mut DriverState, id: RequestId, result: IoResult) {
@@ -281,14 +358,14 @@ impl SharedDriver {
             }
             core = self.wait_for_room(core);
         };
-        self.open(core, slot, request);
+        self.open(core, slot, request, false);
         self.end(slot, None)
     }
 
     /// Reads or writes pieces that follow each other from `offset` on, as many at a time as there
     /// are idle slots.
     pub(super) fn transfer<'a, P>(
-        &self,
+        self: &Arc<Self>,
         offset: u64,
         pieces: impl Iterator<Item = P>,
         as_piece: impl Fn(P) -> RequestData<'a>,
@@ -303,7 +380,11 @@ impl SharedDriver {
                 let Some(slot) = self.slot(at, piece, open.is_empty()) else { break };
                 let Some(piece) = pieces.next() else { break };
                 let len = piece.len();
-                self.begin(slot, at, &piece);
+                // While this caller reads, no other piece begins.
+                let is_alone = open.is_empty() && pieces.peek().is_none();
+                if let Some(read) = self.begin(slot, at, &piece, is_alone) {
+                    self.end_read(read);
+                }
                 at += u64::from(len);
                 open.push((slot, piece));
             }
@@ -336,12 +417,18 @@ impl SharedDriver {
         }
     }
 
-    /// Opens the request of a piece.
-    fn begin(&self, slot: usize, offset: u64, piece: &RequestData<'_>) {
+    /// Opens the request of a piece; with `may_read` the caller may be given a read to end.
+    fn begin(
+        &self,
+        slot: usize,
+        offset: u64,
+        piece: &RequestData<'_>,
+        may_read: bool,
+    ) -> Option<CallerRead> {
         let mut core = self.lock();
         let data = BufferRange::first(core.slots[slot].buffer, piece.len());
         match piece {
-            RequestData::Read(_) => self.open(core, slot, Request::Read { offset, data }),
+            RequestData::Read(_) => self.open(core, slot, Request::Read { offset, data }, may_read),
             RequestData::Write(bytes) => {
                 let mut part = core.buffers.exclude(data);
                 drop(core);
@@ -351,24 +438,30 @@ impl SharedDriver {
                 core.buffers.end_exclusive(part);
                 let reserved = RequestId(u64::MAX - slot as u64);
                 core.changing.retain(|(id, _)| *id != reserved);
-                self.open(core, slot, Request::Write { offset, data });
+                self.open(core, slot, Request::Write { offset, data }, false)
             }
         }
     }
 
     /// Hands a request to the engine.
-    fn open(&self, mut core: MutexGuard<'_, DriverState>, slot: usize, request: Request) {
+    fn open(
+        &self,
+        mut core: MutexGuard<'_, DriverState>,
+        slot: usize,
+        request: Request,
+        may_read: bool,
+    ) -> Option<CallerRead> {
         core.next_id += 1;
         let id = RequestId(core.next_id);
         if core.is_broken {
             core.slots[slot].result = Some(Err(ErrorNumber::EIO));
-            return;
+            return None;
         }
         core.slots[slot].request = Some(id);
         if let Some(range) = changes(&request) {
             core.changing.push((id, range));
         }
-        self.input(core, Input::Request { id, request });
+        self.input_of(core, Input::Request { id, request }, may_read)
     }
 
     /// Waits for the end of a slot's request, copies what was read, and gives the slot up.

@@ -3,7 +3,7 @@
 
 use super::*;
 use model::device::{Alignment, BlockDevice, DeviceError};
-use model::engine::{BufferRange, Operation, OperationId, Output, RequestId};
+use model::engine::{BufferId, BufferRange, Operation, OperationId, Output, RequestId};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Condvar, Mutex};
@@ -258,7 +258,7 @@ fn what_was_given_out_before_never_reaches_the_new_device() {
         while old.waiting.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
-        while driver.shared.lock().changing() < 3 {
+        while driver.shared.lock().open_requests() < 3 {
             std::thread::yield_now();
         }
         driver.replace_cache(Arc::new(new.clone())).unwrap();
@@ -369,4 +369,117 @@ fn the_engine_owns_the_buffers_that_it_asked_for() {
     };
     let failed = Driver::start(options(), devices, &[(4096, 1)], open, |_| {});
     assert_eq!(failed.err().unwrap(), "no more");
+}
+
+/// Reads the cache into buffers of its own, and answers after a silent second as it is.
+struct Impatient {
+    own: Vec<BufferId>,
+    open: Vec<(RequestId, u64)>,
+    now_ns: u64,
+    late: Arc<AtomicUsize>,
+}
+
+impl Engine for Impatient {
+    fn handle(&mut self, input: Input, _: &mut dyn Buffers, outputs: &mut Vec<Output>) {
+        match input {
+            Input::Request { id, request: Request::Read { offset, .. } } => {
+                self.open.push((id, self.now_ns));
+                let data = BufferRange::first(self.own.pop().unwrap(), BLOCK);
+                let operation = Operation::Read { offset, data };
+                let (id, device) = (OperationId(id.0), Device::Cache);
+                outputs.push(Output::Operate { id, device, operation });
+            }
+            Input::Completion { id, result } => {
+                let of = |(open, _): &(RequestId, u64)| open.0 == id.0;
+                match self.open.iter().position(of) {
+                    Some(at) => {
+                        let (id, _) = self.open.remove(at);
+                        outputs.push(Output::Complete { id, result });
+                    }
+                    None => drop(self.late.fetch_add(1, Ordering::SeqCst)),
+                }
+            }
+            Input::Tick { now_ns } => {
+                self.now_ns = now_ns;
+                let is_late = |since: u64| now_ns - since > 1_000_000_000;
+                let late = self.open.extract_if(.., |(_, since)| is_late(*since));
+                outputs.extend(late.map(|(id, _)| Output::Complete { id, result: Ok(()) }));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The driver over a medium that is `file` too, and that medium as a device.
+fn over_file(engine: impl Engine + Send + 'static, file: std::fs::File) -> (Driver, Medium) {
+    let (driver, [_, cache, _]) = driven(engine, BYTES);
+    driver.replace_cache(Arc::new(FileBacked::new(cache.clone(), file))).unwrap();
+    (driver, cache)
+}
+
+#[test]
+fn a_caller_reads_a_file_itself_and_finds_zeros_behind_its_end() {
+    let directory = testkit::TempDir::new();
+    let path = directory.join("medium");
+    std::fs::write(&path, pattern(40 << 10)).unwrap();
+    let (driver, cache) =
+        over_file(PassThrough::new(Device::Cache), std::fs::File::open(&path).unwrap());
+    let has_readers = sys::uring::Queue::new(1, 4096).is_ok();
+    for (offset, len) in [(0, 512), (4096, 32 << 10), (36 << 10, 8 << 10), (60 << 10, 512)] {
+        cache.set_open(!has_readers);
+        let mut read = vec![9; len];
+        driver.read(offset as u64, &mut read).unwrap();
+        let mut all = pattern(40 << 10);
+        all.resize(100 << 10, 0);
+        assert!(!has_readers || read == all[offset..offset + len], "{len} from {offset} on");
+    }
+    // What is longer than a frame is read by a thread, from the device.
+    cache.set_open(true);
+    let data = pattern(64 << 10);
+    driver.write(0, &data).unwrap();
+    let mut read = vec![0; data.len()];
+    driver.read(0, &mut read).unwrap();
+    assert!(read == data);
+    // The descriptor of a directory can be opened, and no more.
+    let directory = std::fs::File::open(directory.path()).unwrap();
+    let (driver, _) = over_file(PassThrough::new(Device::Cache), directory);
+    assert_eq!(driver.read(0, &mut [0; 512]).is_err(), has_readers);
+}
+
+#[test]
+fn a_file_that_hangs_holds_up_no_caller() {
+    use std::io::Write;
+    let late = Arc::new(AtomicUsize::new(0));
+    // Nothing can be read of a pipe before something is written to it.
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let pipe: std::fs::File = std::os::fd::OwnedFd::from(reader).into();
+    let medium = Medium::new(BYTES);
+    let devices = DriverDevices {
+        backing: Arc::new(medium.clone()),
+        cache: Arc::new(FileBacked::new(medium.clone(), pipe)),
+        journal: Arc::new(medium.clone()),
+    };
+    let counted = Arc::clone(&late);
+    let open = |buffers: &mut dyn Buffers| {
+        let own = (0..4).filter_map(|_| buffers.take(BLOCK)).collect();
+        Ok(Impatient { own, open: Vec::new(), now_ns: 0, late: counted })
+    };
+    let driver = Driver::start(options(), devices, &[(BLOCK, 4)], open, |_| {}).unwrap();
+    for _ in 0..2 {
+        driver.read(0, &mut [0; 512]).unwrap();
+    }
+    // One of them is left with a medium that is not used any more.
+    driver.replace_cache(Arc::new(medium)).unwrap();
+    driver.read(512, &mut [0; 512]).unwrap();
+    if sys::uring::Queue::new(1, 4096).is_err() {
+        return testkit::skip("io_uring");
+    }
+    assert_eq!(late.load(Ordering::SeqCst), 0, "both still wait");
+    writer.write_all(&[7; 1024]).unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while late.load(Ordering::SeqCst) < 2 {
+        assert!(Instant::now() < end, "{late:?} of 2 reads have ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    driver.read(1024, &mut [0; 512]).unwrap();
 }

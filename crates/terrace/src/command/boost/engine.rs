@@ -10,7 +10,9 @@ use cache::Cache;
 use model::device::BlockDevice;
 use model::engine::{Buffers, CacheOff, Engine, Event, Input, Output};
 use place::boost::medium::MediumFile;
-use serve::driver::{Driver, DriverDevice, DriverDevices, DriverOptions, RevocableDevice};
+use serve::driver::{
+    Driver, DriverDevice, DriverDevices, DriverOptions, FileBacked, RevocableDevice,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sys::device::FileDevice;
 
@@ -96,7 +98,7 @@ pub(super) fn start(
     let revoke =
         move || revoked.host.revoke().map_err(|error| std::io::Error::other(error.to_string()));
     let cache: Arc<dyn DriverDevice> = match medium {
-        Some(medium) => Arc::new(medium),
+        Some(medium) => file_backed(medium)?,
         None => Arc::new(Absent(parts.medium_bytes())),
     };
     let backing: Arc<FileDevice> = Arc::clone(&parts.volume.device);
@@ -138,6 +140,15 @@ pub(super) fn start(
     let driver = Driver::start(options, devices, &sizes, open, report).map_err(failed)?;
     let cache = shared.ok_or_else(|| failed("the engine did not start".to_owned()))?;
     Ok((driver, cache))
+}
+
+/// The medium as a device of the engine, whose hits callers read themselves.
+pub(super) fn file_backed(medium: Arc<MediumFile>) -> Result<Arc<dyn DriverDevice>> {
+    let file = medium.file().try_clone();
+    let file = file.map_err(|error| {
+        Error::new(Exit::Partial, format!("cannot open the flash's file again: {error}"))
+    })?;
+    Ok(Arc::new(FileBacked::new(medium, file)))
 }
 
 fn words_of(why: CacheOff) -> &'static str {
