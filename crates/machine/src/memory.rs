@@ -119,6 +119,14 @@ pub fn parse_available(text: &str) -> Option<Bytes> {
     kib_of(text, "MemAvailable")
 }
 
+/// What has a place in swap and is in RAM all the same, from a meminfo text: in the swap cache, or
+/// compressed in zswap. What the kernel does not count is 0.
+#[must_use]
+pub fn parse_swapped_in_ram(text: &str) -> Bytes {
+    let counted = ["SwapCached", "Zswapped"].into_iter().filter_map(|name| kib_of(text, name));
+    Bytes(counted.map(|bytes| bytes.0).fold(0, u64::saturating_add))
+}
+
 /// The pages of files that have a place on a disk; `None` if the kernel does not say. Shared
 /// memory, which the kernel counts as cached as well, has none.
 #[must_use]

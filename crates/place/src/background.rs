@@ -33,7 +33,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// Tasks may stall on memory a tenth of the time: less occurs now and then on any machine that has
 /// swap.
-const PRESSURE_PERMILLE: u32 = 100;
+pub(crate) const PRESSURE_PERMILLE: u32 = 100;
 
 /// What the work may take.
 #[derive(Clone, Debug, PartialEq)]

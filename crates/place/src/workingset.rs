@@ -20,3 +20,4 @@ pub mod show;
 pub mod snapshot;
 pub mod speed;
 pub mod targets;
+pub mod watch;

@@ -73,6 +73,11 @@ fn assign<'a>(
     found
 }
 
+/// Whether an area is in RAM, compressed: a restore leaves it out.
+pub(super) fn is_in_ram(root: &Root, area: &Area) -> bool {
+    medium_of(root, area) == SwapMedium::CompressedRam
+}
+
 /// By what the disks at the bottom say; what no disk is known of is taken for a slow one, whose
 /// order does no harm on a fast one.
 fn medium_of(root: &Root, area: &Area) -> SwapMedium {
