@@ -7,8 +7,13 @@ mod support;
 
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
-use support::{Started, as_ordinary_user, closed_pipe, run, schema_complaint, terrace, warm_json};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{
+    Started, as_ordinary_user, closed_pipe, run, schema_complaint, terminate, terrace, wait_for,
+    warm_json,
+};
 use testkit::TempDir;
 
 fn sleeper() -> Started {
@@ -61,8 +66,10 @@ fn without_the_rights_one_line_names_them_and_show_works() {
     };
     run(refused)
         .refused(3, "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH");
-    refused = as_ordinary_user("warm restore --all --only anonymous,files").unwrap();
-    run(refused).refused(3, "needs CAP_SYS_ADMIN");
+    for line in ["warm restore --all --only anonymous,files", "warm watch", "warm watch --pid 1"] {
+        refused = as_ordinary_user(line).unwrap();
+        run(refused).refused(3, "needs CAP_SYS_ADMIN");
+    }
 
     let command = as_ordinary_user("warm show --all --json").unwrap();
     let shown = warm_json("show", run(command));
@@ -127,4 +134,57 @@ fn the_hidden_reader_ends_with_its_input() {
     assert_eq!(terrace("warm-reader").done(), "");
     let help = terrace("--help").done();
     assert!(help.contains("warm") && !help.contains("warm-reader"), "{help}");
+}
+
+/// A watch that has printed its first line, which is given too.
+fn watching(line: &str) -> (Child, String) {
+    let mut command = support::command(line);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Byte by byte: what follows the line is for the test.
+    let mut first = String::new();
+    let output = child.stdout.as_mut().unwrap();
+    while !first.ends_with('\n') {
+        let mut byte = [0];
+        output.read_exact(&mut byte).unwrap();
+        first.push(char::from(byte[0]));
+    }
+    (child, first)
+}
+
+#[test]
+fn a_watch_says_what_it_watches_and_ends_well_by_a_signal() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    let (child, first) = watching("warm watch --quiet 2s");
+    let words = "watching: all processes (anonymous, shared); restores when memory has not been short for 2 s";
+    assert!(first.starts_with(words), "{first}");
+    let ran = terminate(child);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+
+    let name = "warm watch --app no-such-program --only shared,files";
+    let (child, first) = watching(name);
+    assert!(first.starts_with("watching: processes of no-such-program (shared, files)"), "{first}");
+    assert!(first.contains("; not there yet: no process is called no-such-program"), "{first}");
+    assert_eq!(terminate(child).code, Some(0));
+    closed_pipe("warm watch");
+}
+
+#[test]
+fn a_watch_of_processes_ends_with_them() {
+    if !testkit::is_root() {
+        return testkit::skip("root");
+    }
+    terrace("warm watch --pid 4194305").refused(2, "no process 4194305");
+    let (one, other) = (sleeper(), sleeper());
+    let line = format!("warm watch --pid {},{}", one.pid(), other.pid());
+    let (mut child, first) = watching(&line);
+    assert!(first.contains(&format!("processes {}, {}", one.pid(), other.pid())), "{first}");
+    drop(one);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(child.try_wait().unwrap(), None, "one of them lives");
+    drop(other);
+    let ran = wait_for(child);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.ends_with("all processes that were named have ended\n"), "{ran:?}");
 }

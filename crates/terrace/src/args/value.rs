@@ -142,6 +142,15 @@ pub fn budget(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// How long memory must not have been short: it is looked at once a second.
+pub fn quiet_time(text: &str) -> Result<Duration, String> {
+    let duration = pause(text)?;
+    if duration < Duration::from_secs(1) {
+        return Err("the quiet time must be at least 1 s".to_owned());
+    }
+    Ok(duration)
+}
+
 /// The name of a unit of systemd, as another unit names it.
 pub fn unit(text: &str) -> Result<String, String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.:@\\".contains(c);

@@ -28,6 +28,13 @@ pub enum Warm {
     /// and keeps none of it. Needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and
     /// CAP_DAC_READ_SEARCH, as root has them; files of a snapshot and --only files need none.
     Restore(Box<RestoreArgs>),
+    /// Wait until a memory shortage is over, then restore what it evicted to swap; again and again
+    ///
+    /// Stays in the foreground until Ctrl-C or SIGTERM. Looks at the kernel's counters once a
+    /// second. When memory was short and has not been for a while, and there is room for what was
+    /// evicted, it does once what `warm restore` does, and prints what came of it in one line.
+    /// Needs the rights of `warm restore`. The service terrace-warm-watch runs it.
+    Watch(Box<WarmWatchArgs>),
     /// List what is in memory now, by name and without content
     ///
     /// FILE names the files that processes use and their pages in the page cache, and the memory of
@@ -96,6 +103,22 @@ pub struct RestoreArgs {
     #[arg(long, value_name = "DIR")]
     pub metadata: Vec<PathBuf>,
 
+    /// How it reads, and what it may take.
+    #[command(flatten)]
+    pub how: RestoreHowArgs,
+
+    /// Only say what would be read
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// The form of the result.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+// How a restore reads, and what it may take.
+#[derive(Clone, Debug, Args)]
+pub struct RestoreHowArgs {
     /// How to read from swap: `auto` (the disk decides), `remote` (one reader), `readers:N` (2 to
     /// 64), `willneed` (advice to the kernel)
     #[arg(long, value_name = "METHOD", default_value = "auto", value_parser = value::swap_method)]
@@ -109,21 +132,32 @@ pub struct RestoreArgs {
     #[arg(long)]
     pub hurry: bool,
 
-    /// Stop after this time
+    /// End a restore after this time
     #[arg(long, value_name = "DURATION", value_parser = value::budget, allow_hyphen_values = true)]
     pub max_time: Option<Duration>,
 
-    /// Stop after reading this much
+    /// End a restore after reading this much
     #[arg(long, value_name = "SIZE", value_parser = value::size, allow_hyphen_values = true)]
     pub max_bytes: Option<Bytes>,
+}
 
-    /// Only say what would be read
-    #[arg(long)]
-    pub dry_run: bool,
-
-    /// The form of the result.
+#[derive(Clone, Debug, Args)]
+pub struct WarmWatchArgs {
+    /// Whose memory; of all processes if none is named.
     #[command(flatten)]
-    pub form: FormArgs,
+    pub whose: WhoseArgs,
+
+    /// These kinds of memory, separated by commas; `files` only beside another one
+    #[arg(long, value_name = "KINDS", value_parser = choice::MEMORY_KINDS, value_delimiter = ',', default_value = "anonymous,shared")]
+    pub only: Vec<MemoryKind>,
+
+    /// How long memory must not have been short, at least 1 s
+    #[arg(long, value_name = "DURATION", value_parser = value::quiet_time, allow_hyphen_values = true, default_value = "10s")]
+    pub quiet: Duration,
+
+    /// How it reads, and what it may take.
+    #[command(flatten)]
+    pub how: RestoreHowArgs,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -3,6 +3,7 @@
 //! confirmation: what was evicted is slow once and never lost.
 
 pub mod restore;
+pub mod watch;
 
 use super::deliver::Delivery;
 use super::helper;
@@ -33,6 +34,7 @@ pub fn act(action: &Warm, color: When) -> Result<Exit> {
     match action {
         Warm::Show(args) => show(args, color),
         Warm::Restore(args) => restore::restore(args, color),
+        Warm::Watch(args) => watch::watch(args),
         Warm::Snapshot(args) => take_snapshot(args),
         Warm::Evict(args) => evict(args),
     }
@@ -43,6 +45,7 @@ pub fn name(action: &Warm) -> &'static str {
     match action {
         Warm::Show(_) => WorkingSetReport::COMMAND,
         Warm::Restore(_) => RestoreReceipt::COMMAND,
+        Warm::Watch(_) => watch::COMMAND,
         Warm::Snapshot(_) => "warm snapshot",
         Warm::Evict(_) => "warm evict",
     }

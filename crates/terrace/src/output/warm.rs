@@ -6,6 +6,7 @@
 mod parts;
 mod receipt;
 mod show;
+pub mod watch;
 
 pub use receipt::RestoreReceipt;
 

@@ -4,9 +4,10 @@
 use super::super::deliver::{Activity, Delivery};
 use super::super::must_exist;
 use crate::args::When;
-use crate::args::warm::RestoreArgs;
+use crate::args::warm::{RestoreArgs, RestoreHowArgs};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::output::Report;
 use crate::output::warm::RestoreReceipt;
 use machine::Root;
 use place::background::Limits;
@@ -41,14 +42,6 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
     }
     let wanted = wanted(args, selection.is_some())?;
     let wants = |kind| wanted.contains(&kind);
-    let default_limits = Limits::usual(root);
-    let limits = Limits {
-        floor: args.floor.unwrap_or(default_limits.floor),
-        time: args.max_time,
-        bytes: args.max_bytes,
-        hurry: args.hurry,
-        ..default_limits
-    };
     // A snapshot names its processes itself; without one, only metadata is wanted.
     let selection = selection.unwrap_or_else(|| match args.file {
         Some(_) => Selection::All,
@@ -62,10 +55,22 @@ fn request(args: &RestoreArgs, root: &Root) -> Result<RestoreRequest> {
         snapshot: args.file.as_deref().map(snapshot::read).transpose()?,
         metadata: args.metadata.clone(),
         estimate: args.dry_run,
-        method: args.method,
+        method: args.how.method,
         helper: Some(HiddenCommand::new([super::READER])),
-        ..RestoreRequest::new(selection, limits)
+        ..RestoreRequest::new(selection, limits(&args.how, root))
     })
+}
+
+/// What a restore may take.
+pub(super) fn limits(how: &RestoreHowArgs, root: &Root) -> Limits {
+    let default_limits = Limits::usual(root);
+    Limits {
+        floor: how.floor.unwrap_or(default_limits.floor),
+        time: how.max_time,
+        bytes: how.max_bytes,
+        hurry: how.hurry,
+        ..default_limits
+    }
 }
 
 /// Which kinds of memory are to be restored.
@@ -78,7 +83,7 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
     };
     let mut wanted = if args.only.is_empty() { usual } else { &args.only }.to_vec();
     let in_swap = |kind: &MemoryKind| *kind != MemoryKind::File;
-    if args.dry_run || !wanted.iter().any(in_swap) || may_move(args.method) {
+    if args.dry_run || !wanted.iter().any(in_swap) || may_move(args.how.method) {
         return Ok(wanted);
     }
     if args.file.is_some() && args.only.is_empty() {
@@ -86,16 +91,21 @@ fn wanted(args: &RestoreArgs, named: bool) -> Result<Vec<MemoryKind>> {
         wanted.retain(|kind| !in_swap(kind));
         return Ok(wanted);
     }
-    Err(Error::new(
-        Exit::Impossible,
-        "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: without them the kernel does not show where memory of others is in swap",
-    )
-    .hint("sudo terrace warm restore, or the service in docs/warm.md; `terrace warm show` needs no rights; `terrace doctor` says what is missing"))
+    Err(rights_are_missing(RestoreReceipt::COMMAND))
+}
+
+/// The refusal of `command` for want of rights.
+pub(super) fn rights_are_missing(command: &str) -> Error {
+    let text = "needs CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_SYS_NICE and CAP_DAC_READ_SEARCH: without them the kernel does not show where memory of others is in swap";
+    let hint = format!(
+        "sudo terrace {command}, or the service in docs/warm.md; `terrace warm show` needs no rights; `terrace doctor` says what is missing"
+    );
+    Error::new(Exit::Impossible, text).hint(&hint)
 }
 
 /// Whether this process may see slots and reach into others. Only advice needs the third right,
 /// and only processes of other users the fourth: without it they are left out, with a note.
-fn may_move(method: Option<RestoreMethod>) -> bool {
+pub(super) fn may_move(method: Option<RestoreMethod>) -> bool {
     let advises = method == Some(RestoreMethod::WillNeed);
     has_capability(Capability::SysAdmin)
         && has_capability(Capability::SysPtrace)

@@ -140,7 +140,7 @@ fn spared(parts: &[RestoredSource]) -> Option<String> {
 }
 
 /// Why it ended, in words that follow a colon.
-fn why(stop: StopReason) -> &'static str {
+pub(super) fn why(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Done => "all was done",
         StopReason::Floor => "free memory came down to the floor",
