@@ -26,9 +26,9 @@ remove_installed() (
 )
 if [ -n "$uninstall" ]; then
     [ -f "$list" ] || fail "nothing is installed below $prefix"
-    [ ! -d /run/systemd/system ] || systemctl disable --now terrace-recorder 2>/dev/null || true
-    remove_installed; exit 0
-fi
+    [ ! -d /run/systemd/system ] || for unit in terrace-recorder terrace-warm-watch; do
+        systemctl disable --now $unit 2>/dev/null || true; done
+    remove_installed; exit 0; fi
 [ -n "$from" ] || fail "say from where: a directory or an address"
 machine=$(uname -m); work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; trap 'exit 1' HUP INT TERM
 fetch() { case $from in

@@ -191,7 +191,7 @@ fn systemd_reads_the_units_of_the_packages_and_finds_little_exposed() {
     let program = folder.join("terrace");
     program_at(&program);
     let examined = units::examine(Path::new(PACKAGING), &program).unwrap();
-    assert_eq!(examined.len(), 2, "{examined:?}");
+    assert_eq!(examined.len(), 3, "{examined:?}");
     // A word that systemd does not know is a complaint.
     let unit = "terrace-recorder.service";
     let packed = fs::read_to_string(Path::new(PACKAGING).join(unit)).unwrap();

@@ -24,7 +24,8 @@ const COMPLETIONS: &[(&str, &str)] = &[
 ];
 
 /// Below the root of the workspace.
-const UNITS: &[&str] = &["terrace-recorder.service", "terrace-warm.service"];
+const UNITS: &[&str] =
+    &["terrace-recorder.service", "terrace-warm.service", "terrace-warm-watch.service"];
 const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Prints some hundred KB.

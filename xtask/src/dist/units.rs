@@ -10,10 +10,13 @@ use crate::error::Error;
 use crate::process;
 
 /// The highest exposure that a unit may have, out of 10. `docs/install.md` says why that
-/// of `terrace-warm.service` is more than 4: it works on processes, files and disks of all users,
-/// where they are.
-const EXPOSURE_MAX: &[(&str, f64)] =
-    &[("terrace-recorder.service", 4.0), ("terrace-warm.service", 4.5)];
+/// of `terrace-warm.service` and `terrace-warm-watch.service` is more than 4: they work on
+/// processes, files and disks of all users, where they are.
+const EXPOSURE_MAX: &[(&str, f64)] = &[
+    ("terrace-recorder.service", 4.0),
+    ("terrace-warm.service", 4.5),
+    ("terrace-warm-watch.service", 4.5),
+];
 
 /// What the units start.
 const PROGRAM: &str = "/usr/bin/terrace";
