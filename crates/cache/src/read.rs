@@ -1,9 +1,10 @@
 //! Reads: from the medium if every frame is cached, else from the disk, which may fill.
 //!
-//! A partial hit is a miss: a disk reads the whole in one go. A miss caches the blocks that it asked
-//! for, if their frames are worth it. Where a frame has other blocks in the cache already, the read
-//! of the disk is made longer, so that it has these, too, and all that is between. What was read is
-//! cached only if no write to its region was under way when the read was sent, or began since.
+//! A partial hit is a miss: a disk reads the whole in one go. A miss caches the blocks that it
+//! asked for, if their frames are worth it. Where a frame has other blocks in the cache already,
+//! the read of the disk is made longer, so that it has these, too, and all that is between. What
+//! was read is cached only if no write to its region was under way when the read was sent, or began
+//! since.
 
 use std::ops::{Range, RangeInclusive};
 

@@ -114,8 +114,8 @@ impl DriverState {
         self.pools.iter().for_each(|pool| pool.close());
     }
 
-    /// Begins a read of the medium for the caller whose request wants it; `None` if it is none, or a
-    /// thread of the pool must do it.
+    /// Begins a read of the medium for the caller whose request wants it; `None` for any other
+    /// operation, or if a thread of the pool must do it.
     fn begin_read(
         &mut self,
         id: OperationId,

@@ -144,8 +144,8 @@ pub(super) fn start(
 
 /// The medium as a device of the engine, whose hits callers read themselves.
 pub(super) fn file_backed(medium: Arc<MediumFile>) -> Result<Arc<dyn DriverDevice>> {
-    let file = medium.file().try_clone();
-    let file = file.map_err(|error| {
+    let copied = medium.file().try_clone();
+    let file = copied.map_err(|error| {
         Error::new(Exit::Partial, format!("cannot open the flash's file again: {error}"))
     })?;
     Ok(Arc::new(FileBacked::new(medium, file)))
