@@ -1,8 +1,8 @@
 //! `terrace warm restore` among facts of a kernel that the machine of a developer may lack: limits
 //! of groups of version 2, both lists of pages, zswap, a source that goes away midway, every stage
-//! of Yama.
+//! of Yama. And `warm watch` on a machine that really gets short of memory.
 //!
-//! One guest makes them all (`xtask/examples/warm-guest/facts.rs`) and tells what came of each;
+//! One guest makes all facts (`xtask/examples/warm-guest/facts.rs`) and tells what came of each;
 //! what must stand there is said here. Skipped as `vm.rs` is. Times are not looked at: the guest is
 //! emulated.
 #![allow(clippy::unwrap_used, reason = "a test program")]
@@ -26,7 +26,9 @@ fn a_restore_gets_along_with_groups_lists_zswap_lost_sources_and_yama() {
     if !xtask::vm::is_ready() {
         return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
     }
-    let facts = Facts::of_a_guest();
+    // At 2 MB/s there is time for something to happen midway.
+    let slow = "slow:256M,model=hdd,read_bps=2000000";
+    let facts = Facts::of_a_guest("384M", &["swap:256M", slow, "data:256M"], "facts");
     for fact in &facts.0 {
         assert!(fact["wrong_pages"].as_u64().unwrap_or(0) == 0, "{fact}");
     }
@@ -51,24 +53,64 @@ fn a_restore_gets_along_with_groups_lists_zswap_lost_sources_and_yama() {
     a_process_that_may_not_read_advises(facts.get("ptrace_scope 3"));
 }
 
+/// Two hogs come together, hold memory and end.
+#[test]
+fn a_watch_restores_once_a_shortage_is_over_and_only_then() {
+    if !xtask::vm::is_ready() {
+        return testkit::skip("qemu-system-x86 and a guest image (cargo xtask vm --build)");
+    }
+    let facts = Facts::of_a_guest("320M", &["swap:256M,model=hdd"], "watch");
+    let fact = facts.get("watch");
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap();
+    let lines = |of: &Value, name: &str| -> Vec<String> {
+        let lines = of[name].as_array().unwrap().iter();
+        lines.map(|line| line.as_str().unwrap().to_owned()).collect()
+    };
+    let begin_with =
+        |lines: &[String], words: &str| lines.iter().filter(|line| line.starts_with(words)).count();
+    let set = number(fact, "set_pages");
+    // Most of it went, and stayed there for as long as memory was short.
+    let shortage = &fact["shortage"];
+    let most = number(shortage, "most_swapped");
+    assert!(most > set / 2, "{fact:#}");
+    assert!(number(shortage, "least_swapped") > most / 10 * 9, "{fact:#}");
+    let beside = lines(shortage, "lines_beside_hog");
+    assert_eq!(begin_with(&beside, "restored"), 0, "{fact:#}");
+    assert!(begin_with(&beside, "memory is short: ") > 0, "{fact:#}");
+    // Then it came back, and no process had touched it.
+    assert!(number(shortage, "swapped_after") < set / 50, "{fact:#}");
+    // One restore for the shortage, and none in the calm after it.
+    let calm = lines(fact, "calm");
+    assert!(calm[0].starts_with("watching: process "), "{fact:#}");
+    assert_eq!(begin_with(&calm, "restored"), 1, "{fact:#}");
+    let is_good = |line: &String| {
+        line.starts_with("restored: read ") && line.ends_with("; ended: all was done")
+    };
+    assert!(calm.iter().any(is_good), "{fact:#}");
+    assert_eq!(number(fact, "wrong_pages"), 0, "{fact:#}");
+    assert!(number(fact, "major_faults") < set / 50, "{fact:#}");
+    // It ran until it was asked to end, which is no failure.
+    assert_eq!((&fact["runs"], &fact["status"]), (&true.into(), &0.into()), "{fact:#}");
+    assert_eq!(fact["complaint"], "", "{fact:#}");
+}
+
 /// The guest's results, line by line.
 struct Facts(Vec<Value>);
 
 impl Facts {
-    fn of_a_guest() -> Self {
+    /// Of a guest with so much memory and these disks, in which one scene is played.
+    fn of_a_guest(memory: &str, disks: &[&str], scene: &str) -> Self {
         let folder = TempDir::new();
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.arg("vm").env("TMPDIR", folder.path());
-        // At 2 MB/s there is time for something to happen midway.
-        let slow = "slow:256M,model=hdd,read_bps=2000000";
-        for disk in ["swap:256M", slow, "data:256M"] {
+        for disk in disks {
             command.args(["--disk", disk]);
         }
         for program in programs() {
             command.arg("--bin").arg(program);
         }
-        command.args(["--mem", "384M", "--timeout", "900"]);
-        let run = command.args(["--", "warm-guest", "facts"]).output().unwrap();
+        command.args(["--mem", memory, "--timeout", "900"]);
+        let run = command.args(["--", "warm-guest", scene]).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
         let complained = String::from_utf8_lossy(&run.stderr);
         assert_eq!(run.status.code(), Some(0), "{said}{complained}");

@@ -23,6 +23,7 @@ mod recovery;
 mod short;
 mod sqlite;
 mod system;
+mod watch;
 
 use postgres::Postgres;
 use sqlite::Sqlite;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         ["recovery", applications, repeat, limit] => recovery::scene(applications, repeat, limit),
         ["short", mib, hog] => short::scene(mib, hog),
         ["facts", names @ ..] => facts::scene(names),
+        ["watch"] => watch::scene(),
         _ => Err(format!("no scene {words:?}")),
     };
     match done {
