@@ -188,6 +188,18 @@ impl Queue {
     /// container's filter, `kernel.io_uring_disabled`): callers then use plain calls. `Invalid`
     /// for a depth of 0 or above [`MAX_DEPTH`], `NoMemory` if the buffers do not fit.
     pub fn new(depth: u32, buffer_bytes: usize) -> Result<Self> {
+        let mut queue = Self::unregistered(depth, buffer_bytes)?;
+        queue.register();
+        Ok(queue)
+    }
+
+    /// As [`Queue::new`], but without registering anything: the kernel gives a file up with the
+    /// queue or its process. A registered one it gives up somewhat later, and until then its file
+    /// system cannot be unmounted.
+    ///
+    /// # Errors
+    /// As [`Queue::new`].
+    pub fn unregistered(depth: u32, buffer_bytes: usize) -> Result<Self> {
         const OPERATION: &str = "set up an I/O queue";
         if depth == 0 || depth > MAX_DEPTH {
             return Err(Error::invalid(OPERATION, "the depth must be 1 to 4096"));
@@ -198,7 +210,7 @@ impl Queue {
         u32::try_from(buffer_bytes).map_err(|_| too_large())?;
         let stride = buffer_bytes.next_multiple_of(BUFFER_ALIGNMENT);
         let buffers = map_buffers(stride.checked_mul(slots).ok_or_else(too_large)?)?;
-        let mut queue = Self {
+        Ok(Self {
             ring: set_up_ring(depth).map_err(|source| Error::new(OPERATION, source))?,
             files: Vec::new(),
             has_table: false,
@@ -209,9 +221,7 @@ impl Queue {
             requests: vec![None; slots],
             idle: (0..slots).rev().collect(),
             ended: VecDeque::with_capacity(slots),
-        };
-        queue.register();
-        Ok(queue)
+        })
     }
 
     /// Adds a file, of which the queue keeps its own handle; the index that requests name it by.

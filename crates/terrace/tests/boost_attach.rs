@@ -142,6 +142,7 @@ fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     let is_left = |directory: &str| Path::new(directory).join(&scene.name).exists();
     wait_until("the service has ended", || !is_left("/run/terrace/boost-services"));
     assert!(!is_left("/run/terrace/boost"));
+    scene.flash.remount().expect("nothing holds the flash any more");
 
     let attached = scene.attach(&file).done();
     assert!(attached.contains("start    warm"), "{attached}");

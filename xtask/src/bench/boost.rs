@@ -3,15 +3,16 @@
 //! - `simulation`: the engine, cut at every write, with every fault, and without each rule.
 //! - `warm`: an empty cache gets warm by skewed requests, beside bcache, dm-cache and none.
 //! - `again`: what is warm after a boot, and after a power cut amid writes.
-//! - `disk`: what the cache costs where it has nothing.
+//! - `disk`: what the cache costs where it has nothing; `cost`: the same on this machine.
 //! - `recovery`: how soon files are back after memory was short.
 //! - `hit`: how long a hit takes where the cache is in memory; what fits into a cache of programs.
 //!
-//! Those in the middle run in guests (`boost/guest/`); `hit` needs root and loop devices.
+//! Those in the middle run in guests (`boost/guest/`); `cost` and `hit` need root and loop devices.
 
 use super::Measure;
 
 mod again;
+mod cost;
 mod disk;
 mod guest;
 mod hit;
@@ -26,6 +27,7 @@ pub(super) const PARTS: &[(&str, Measure)] = &[
     ("warm", warm::measure),
     ("again", again::measure),
     ("disk", disk::measure),
+    ("cost", cost::measure),
     ("recovery", recovery::measure),
     ("hit", hit::measure),
 ];

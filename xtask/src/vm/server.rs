@@ -167,7 +167,7 @@ impl Disk {
 
     /// Does what is asked; what was read, or an error number. `boot` is the number of boots that
     /// had ended when the client came.
-    fn perform(&self, request: &NbdRequest, boot: u64) -> Result<Vec<u8>, u32> {
+    fn perform(&self, request: &NbdRequest, data: &[u8], boot: u64) -> Result<Vec<u8>, u32> {
         let is_inside = request
             .offset
             .checked_add(u64::from(request.len))
@@ -182,7 +182,7 @@ impl Disk {
                 self.read(state.cache.as_ref(), request.offset, len)
             }
             NbdCommand::Write if is_inside => {
-                self.write(state.cache.as_mut(), request).map(|()| Vec::new())
+                self.write(state.cache.as_mut(), request, data).map(|()| Vec::new())
             }
             // Without a cache every byte is in the file already, which ends with this machine's
             // power.
@@ -209,8 +209,13 @@ impl Disk {
         Ok(data)
     }
 
-    fn write(&self, cache: Option<&mut WriteCache>, request: &NbdRequest) -> io::Result<()> {
-        let (offset, data) = (request.offset, &request.data);
+    fn write(
+        &self,
+        cache: Option<&mut WriteCache>,
+        request: &NbdRequest,
+        data: &[u8],
+    ) -> io::Result<()> {
+        let offset = request.offset;
         let Some(cache) = cache else {
             return self.write_file(data, offset);
         };
@@ -352,11 +357,15 @@ fn serve(mut stream: UnixStream, disks: &[Arc<Disk>]) -> io::Result<()> {
     })
 }
 
+/// A request, when it came, and what it writes.
+type Received = (Instant, NbdRequest, Vec<u8>);
+
 /// Hands over each request with the time at which it came.
-fn receive(mut stream: UnixStream, sender: SyncSender<(Instant, NbdRequest)>) -> io::Result<()> {
-    while let Some(request) = read_request(&mut stream)? {
+fn receive(mut stream: UnixStream, sender: SyncSender<Received>) -> io::Result<()> {
+    let mut data = Vec::new();
+    while let Some(request) = read_request(&mut stream, &mut data)? {
         let has_left = request.command == NbdCommand::Disconnect;
-        if has_left || sender.send((Instant::now(), request)).is_err() {
+        if has_left || sender.send((Instant::now(), request, std::mem::take(&mut data))).is_err() {
             break;
         }
     }
@@ -367,11 +376,11 @@ fn answer(
     stream: &mut UnixStream,
     disk: &Disk,
     boot: u64,
-    requests: Receiver<(Instant, NbdRequest)>,
+    requests: Receiver<Received>,
 ) -> io::Result<()> {
     let mut idle_from = Instant::now();
-    for (came, request) in requests {
-        let outcome = disk.perform(&request, boot);
+    for (came, request, data) in requests {
+        let outcome = disk.perform(&request, &data, boot);
         if outcome.is_ok()
             && let Some(service) =
                 disk.account(came, came.saturating_duration_since(idle_from), &request)

@@ -29,7 +29,7 @@ pub(super) struct FileReader {
 impl FileReader {
     /// `None` where the kernel has no io_uring for this process, or not the memory.
     pub(super) fn new(file: &File) -> Option<Self> {
-        let mut queue = Box::new(Queue::new(1, ROOM).ok()?);
+        let mut queue = Box::new(Queue::unregistered(1, ROOM).ok()?);
         let file = queue.add_file(file).ok()?;
         let slot = queue.idle_slot()?;
         Some(Self { queue, file, slot })

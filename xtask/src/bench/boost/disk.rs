@@ -9,7 +9,7 @@ use crate::error::Error;
 use super::guest::{CACHE, DATA_MIB, ENGINES, boot, figure, quantile, sorted};
 
 /// Figures of an engine, their unit, and what ours may be of the disk's.
-const FIGURES: [(&str, &str, Target); 4] = [
+pub(super) const FIGURES: [(&str, &str, Target); 4] = [
     ("seconds of 64 MiB in order", "s", Target::AtMost(1.0 / 0.95)),
     ("a read that is not cached, median", "us", Target::AtMost(1.05)),
     ("a write, median", "us", Target::AtMost(1.05)),
