@@ -1,9 +1,16 @@
 //! The tests on a processor of another kind, in an emulated machine: crate by crate, each in a
 //! guest of its own, with what an emulator cannot judge left out by name.
 
+use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
+
+use testkit::TempDir;
 
 use crate::error::Error;
+use crate::process::quoted;
+use crate::tidy::tree;
 use crate::vm::{self, Arch};
 use crate::workspace;
 
@@ -15,6 +22,9 @@ const FILES_DISK: &str = "tmp:8G";
 const TIMEOUT_S: &str = "3000";
 /// What tests of devices use and no kernel loads by itself.
 const MODULES: [&str; 4] = ["fuse", "loop", "zram", "nbd"];
+/// What tests read of the tree, where they were built.
+const READ: [&str; 3] = ["crates/", "docs/", "README.md"];
+const ARCHIVE: &str = "tree.tar";
 
 /// A test that says nothing in an emulated machine.
 struct LeftOut {
@@ -48,10 +58,12 @@ pub(crate) fn run(arch: Arch, packages: &[String]) -> Result<(), Error> {
         return Err(Error::Usage(format!("there is no crate {unknown}")));
     }
     let wanted = if packages.is_empty() { &all } else { packages };
+    let archived = TempDir::new();
+    archive(&root, archived.path())?;
     let mut failed = Vec::new();
     for package in wanted {
         println!("== {package} on {}", arch.target());
-        if run_package(&root, arch, package) != 0 {
+        if run_package(&root, archived.path(), arch, package) != 0 {
             failed.push(package.as_str());
         }
     }
@@ -66,8 +78,26 @@ fn crates(root: &Path) -> Result<Vec<String>, Error> {
     Ok(packages.filter(|name| root.join("crates").join(name).is_dir()).collect())
 }
 
+/// Puts what tests read of the tree into a file of `directory`.
+fn archive(root: &Path, directory: &Path) -> Result<(), Error> {
+    let read = |path: &String| READ.iter().any(|start| path.starts_with(start));
+    let files: Vec<String> = tree::list(root)?.into_iter().filter(read).collect();
+    let path = directory.join(ARCHIVE);
+    let file = fs::File::create(&path).map_err(Error::io("make", &path))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-C").arg(root).args(["--null", "-T", "-", "-cf", "-"]);
+    let started = tar.stdin(Stdio::piped()).stdout(file).spawn();
+    let mut tar = started.map_err(Error::io("start", Path::new("tar")))?;
+    if let Some(mut names) = tar.stdin.take() {
+        // If tar ends early, its status says so.
+        let _ = names.write_all(files.join("\0").as_bytes());
+    }
+    let ended = tar.wait().map_err(Error::io("wait for", Path::new("tar")))?;
+    if ended.success() { Ok(()) } else { Err(Error::Failed(format!("tar: {ended}"))) }
+}
+
 /// The status of the guest.
-fn run_package(root: &Path, arch: Arch, package: &str) -> u8 {
+fn run_package(root: &Path, archived: &Path, arch: Arch, package: &str) -> u8 {
     let left_out: Vec<&LeftOut> =
         LEFT_OUT.iter().filter(|left_out| left_out.package == package).collect();
     for LeftOut { test, why, .. } in &left_out {
@@ -75,9 +105,11 @@ fn run_package(root: &Path, arch: Arch, package: &str) -> u8 {
     }
     let skips: String =
         left_out.iter().map(|left_out| format!(" --skip {}", left_out.test)).collect();
-    let folder = crate::process::quoted(&root.join("crates").join(package).to_string_lossy());
+    let folder = quoted(&root.join("crates").join(package).to_string_lossy());
+    let root = quoted(&root.to_string_lossy());
     let script = format!(
         "mkfs.ext4 -q /dev/vm/tmp && mount /dev/vm/tmp /tmp || exit 125\n\
+         mkdir -p {root} && tar -xf {ARCHIVE} -C {root} || exit 125\n\
          cd {folder}; failed=0\n\
          for test in /tests/*; do echo \"== $test\"; \"$test\"{skips} || failed=1; done\n\
          exit $failed"
@@ -85,7 +117,8 @@ fn run_package(root: &Path, arch: Arch, package: &str) -> u8 {
     let mut words = vec!["--arch", arch.name(), "--tests", package];
     words.extend(["--mem", MEMORY, "--timeout", TIMEOUT_S, "--disk", FILES_DISK]);
     words.extend(MODULES.iter().flat_map(|module| ["--module", module]));
-    words.extend(["--", &script]);
+    let archived = archived.to_string_lossy();
+    words.extend(["--dir", &archived, "--", &script]);
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     vm::run(&words)
 }

@@ -20,7 +20,7 @@ mod header;
 mod lint_fence;
 mod plain_language;
 mod shadow_chain;
-mod tree;
+pub(crate) mod tree;
 mod type_names;
 mod web;
 

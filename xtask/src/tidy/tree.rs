@@ -129,7 +129,11 @@ pub fn crate_of(path: &str) -> Option<&str> {
     }
 }
 
-fn list(root: &Path) -> Result<Vec<String>, Error> {
+/// The files of the tree at `root`, from there on: those of git, or all without it.
+///
+/// # Errors
+/// When it cannot be listed.
+pub(crate) fn list(root: &Path) -> Result<Vec<String>, Error> {
     let mut git = Command::new("git");
     git.arg("-C").arg(root);
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
