@@ -2,7 +2,7 @@
 //! of groups of version 2, both lists of pages, zswap, a source that goes away midway, every stage
 //! of Yama. And `warm watch` on a machine that really gets short of memory.
 //!
-//! One guest makes all facts (`xtask/examples/warm-guest/facts.rs`) and tells what came of each;
+//! One guest makes all facts (`xtask/examples/warm-guest/facts.rs`) and says what came of each;
 //! what must stand there is said here. Skipped as `vm.rs` is. Times are not looked at: the guest is
 //! emulated.
 #![allow(clippy::unwrap_used, reason = "a test program")]
@@ -74,9 +74,9 @@ fn a_watch_restores_once_a_shortage_is_over_and_only_then() {
     let most = number(shortage, "most_swapped");
     assert!(most > set / 2, "{fact:#}");
     assert!(number(shortage, "least_swapped") > most / 10 * 9, "{fact:#}");
-    let beside = lines(shortage, "lines_beside_hog");
-    assert_eq!(begin_with(&beside, "restored"), 0, "{fact:#}");
-    assert!(begin_with(&beside, "memory is short: ") > 0, "{fact:#}");
+    let held = lines(shortage, "lines_while_held");
+    assert_eq!(begin_with(&held, "restored"), 0, "{fact:#}");
+    assert!(begin_with(&held, "memory is short: ") > 0, "{fact:#}");
     // Then it came back, and no process had touched it.
     assert!(number(shortage, "swapped_after") < set / 50, "{fact:#}");
     // One restore for the shortage, and none in the calm after it.

@@ -16,12 +16,13 @@ mod device;
 mod pool;
 mod shared;
 
-pub use device::{DriverDevice, FileBacked, RevocableDevice};
+pub use device::{DriverDevice, RevocableDevice};
 
 use crate::volume::{INVALID, Volume, VolumeResult};
 use model::engine::{Buffers, Device, Engine, ErrorNumber, Event, Input, REQUESTS_MAX, Request};
 use pool::Pool;
 use shared::{Detachment, DriverState, RequestData, SharedDriver};
+use std::fs::File;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
@@ -70,6 +71,9 @@ pub struct DriverDevices {
     pub backing: Arc<dyn DriverDevice>,
     /// The medium of the cache.
     pub cache: Arc<dyn DriverDevice>,
+    /// The open file whose bytes are those of the medium, with zeros behind its end, if it is one.
+    /// Callers then read it themselves.
+    pub cache_file: Option<File>,
     /// The journal.
     pub journal: Arc<dyn DriverDevice>,
 }
@@ -120,10 +124,11 @@ impl Driver {
         let own: Vec<_> =
             (0..requests).filter_map(|_| buffers.take(options.request_bytes)).collect();
         let engine = open(&mut buffers)?;
-        let pools = [devices.backing, devices.cache, devices.journal]
-            .into_iter()
-            .map(Pool::new)
-            .collect::<Vec<_>>();
+        let pools = vec![
+            Pool::new(devices.backing, None),
+            Pool::new(devices.cache, devices.cache_file.as_ref()),
+            Pool::new(devices.journal, None),
+        ];
         let core = DriverState::new(Box::new(engine), buffers, own, pools.clone());
         let shared = Arc::new(SharedDriver::new(options, core, Box::new(report)));
         // From here on an error drops it, which ends the threads that run.
@@ -141,14 +146,14 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Puts a medium in the place of the cache's, and says to the engine that it is there before
-    /// the engine can give out an operation for it. Operations that were given out before go to the
-    /// old one, also if they have not begun.
+    /// Puts a medium, and the file that it is, in the place of the cache's, and says to the engine
+    /// that it is there before the engine can give out an operation for it. Operations that were
+    /// given out before go to the old one, also if they have not begun.
     ///
     /// # Errors
     /// When a thread cannot be started; the old one stays then, and the engine learns nothing.
-    pub fn replace_cache(&self, by: Arc<dyn DriverDevice>) -> sys::Result<()> {
-        let pool = Pool::new(by);
+    pub fn replace_cache(&self, by: Arc<dyn DriverDevice>, file: Option<&File>) -> sys::Result<()> {
+        let pool = Pool::new(by, file);
         if let Err(error) = self.shared.start_threads(Device::Cache, &pool) {
             pool.close();
             return Err(error);

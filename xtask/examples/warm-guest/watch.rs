@@ -1,4 +1,4 @@
-//! `terrace warm watch` beside a program that is evicted by a hog, which holds memory for a while
+//! `terrace warm watch` and a program that is evicted by a hog, which holds memory for a while
 //! and ends. Nothing is touched until the pages are back. One line says what the process had in
 //! swap at each step, and what the watch printed by then.
 //!
@@ -83,14 +83,14 @@ fn shortage(pid: u32) -> Outcome<Value> {
         least = if swapped == most { swapped } else { swapped.min(least) };
         thread::sleep(LOOK);
     }
-    let beside = lines()?;
+    let held = lines()?;
     let ended = Instant::now();
     let restored = || Ok(lines()?.iter().any(|line| line.starts_with("restored")));
     until("a restore", restored)?;
     Ok(json!({
         "most_swapped": most,
         "least_swapped": least,
-        "lines_beside_hog": beside,
+        "lines_while_held": held,
         "waited_s": ended.elapsed().as_secs_f64(),
         "swapped_after": system::swapped_pages(pid)?,
     }))

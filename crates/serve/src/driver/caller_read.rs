@@ -9,7 +9,7 @@ use crate::volume::VolumeResult;
 use model::engine::ErrorNumber;
 use std::fs::File;
 use std::time::Duration;
-use sys::uring::{IoRequest, Queue};
+use sys::uring::{Completion, IoRequest, Queue};
 
 /// Room for the blocks that hold a frame of 16 KiB.
 const ROOM: usize = 32 << 10;
@@ -44,17 +44,26 @@ impl FileReader {
     /// Waits for the end of the read, at most for a moment unless `is_patient`; `None` if it has
     /// not come. What was read is in `bytes` then, with zeros behind the end of the file.
     pub(super) fn end(&mut self, bytes: &mut [u8], is_patient: bool) -> Option<VolumeResult> {
-        let waited =
-            if is_patient { self.queue.enter(1) } else { self.queue.enter_within(1, PATIENCE) };
-        let Some(completion) = self.queue.complete() else {
-            // An error of the queue itself: nothing more is known of this read.
-            return (is_patient && waited.is_err()).then_some(Err(ErrorNumber::EIO));
-        };
-        let read = match completion.result {
-            Ok(read) => read.min(bytes.len()),
-            Err(error) => {
-                let number = error.source.raw_os_error().map_or(ErrorNumber::EIO, ErrorNumber);
-                return Some(Err(number));
+        let read = loop {
+            let waited =
+                if is_patient { self.queue.enter(1) } else { self.queue.enter_within(1, PATIENCE) };
+            let Some(Completion { request, result, .. }) = self.queue.complete() else {
+                // An error of the queue itself: nothing more is known of this read.
+                return (is_patient && waited.is_err()).then_some(Err(ErrorNumber::EIO));
+            };
+            let read = match result {
+                Ok(read) => read,
+                Err(error) => {
+                    let number = error.source.raw_os_error().map_or(ErrorNumber::EIO, ErrorNumber);
+                    return Some(Err(number));
+                }
+            };
+            // A read may end early before the end of the file, and then goes on.
+            if read == 0 || read == request.bytes {
+                break request.start + read;
+            }
+            if self.queue.submit(self.slot, request.after(read)).is_err() {
+                return Some(Err(ErrorNumber::EIO));
             }
         };
         bytes[read..].fill(0);
@@ -67,5 +76,34 @@ impl FileReader {
     /// Whether another read can begin.
     pub(super) fn is_idle(&self) -> bool {
         self.queue.in_flight() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_read_that_ends_early_goes_on() {
+        let (pipe, mut writer) = std::io::pipe().unwrap();
+        let Some(mut reader) = FileReader::new(&OwnedFd::from(pipe).into()) else {
+            return testkit::skip("io_uring");
+        };
+        let data: Vec<u8> = (0..512).map(|at| at as u8).collect();
+        let mut read = vec![0; 512];
+        assert!(reader.begin(0, 512));
+        writer.write_all(&data[..100]).unwrap();
+        assert_eq!(reader.end(&mut read, false), None, "the rest has not come");
+        writer.write_all(&data[100..]).unwrap();
+        assert_eq!(reader.end(&mut read, true), Some(Ok(())));
+        assert!(reader.is_idle() && read == data);
+        // What ends for good is followed by zeros.
+        assert!(reader.begin(0, 512));
+        writer.write_all(&data[..100]).unwrap();
+        drop(writer);
+        assert_eq!(reader.end(&mut read, true), Some(Ok(())));
+        assert!(read[..100] == data[..100] && read[100..].iter().all(|byte| *byte == 0));
     }
 }

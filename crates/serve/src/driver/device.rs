@@ -3,7 +3,6 @@
 
 use crate::volume::{VolumeResult, number_of, whole};
 use model::device::{Alignment, BlockDevice, DeviceError};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
@@ -23,12 +22,6 @@ pub trait DriverDevice: BlockDevice + Send + Sync + 'static {
     /// As a write.
     fn write_zeroes(&self, range: Range<u64>) -> Result<(), DeviceError> {
         write_zeroes(self, range)
-    }
-
-    /// The open file whose bytes are those of the device, with zeros behind its end; the driver may
-    /// read it without the device. `None` where there is none.
-    fn as_file(&self) -> Option<&File> {
-        None
     }
 
     /// Of a journal: sees to it that it is never found again.
@@ -74,52 +67,6 @@ impl DriverDevice for FileDevice {
             file::punch_hole(self.file(), range.clone())
         };
         quick.or_else(|_| write_zeroes(self, range))
-    }
-}
-
-/// A device whose bytes are those of an open file.
-#[derive(Debug)]
-pub struct FileBacked<D> {
-    device: D,
-    file: File,
-}
-
-impl<D> FileBacked<D> {
-    /// `device`, whose bytes `file` has.
-    pub fn new(device: D, file: File) -> Self {
-        Self { device, file }
-    }
-}
-
-impl<D: BlockDevice> BlockDevice for FileBacked<D> {
-    fn size_bytes(&self) -> Result<u64, DeviceError> {
-        self.device.size_bytes()
-    }
-
-    fn alignment(&self) -> Alignment {
-        self.device.alignment()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
-        self.device.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, buffer: &[u8], offset: u64) -> Result<usize, DeviceError> {
-        self.device.write_at(buffer, offset)
-    }
-
-    fn discard(&self, range: Range<u64>) -> Result<(), DeviceError> {
-        self.device.discard(range)
-    }
-
-    fn flush(&self) -> Result<(), DeviceError> {
-        self.device.flush()
-    }
-}
-
-impl<D: BlockDevice + Send + Sync + 'static> DriverDevice for FileBacked<D> {
-    fn as_file(&self) -> Option<&File> {
-        Some(&self.file)
     }
 }
 

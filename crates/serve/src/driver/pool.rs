@@ -9,6 +9,7 @@ use super::device::{DriverDevice, ended, read};
 use crate::volume::whole;
 use model::engine::{ErrorNumber, IoResult, OperationId};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -63,9 +64,10 @@ struct JobQueue {
 }
 
 impl Pool {
-    pub(super) fn new(device: Arc<dyn DriverDevice>) -> Arc<Self> {
+    /// Callers read `file` themselves, which has the bytes of the device.
+    pub(super) fn new(device: Arc<dyn DriverDevice>, file: Option<&File>) -> Arc<Self> {
         let queue = JobQueue { jobs: VecDeque::with_capacity(WAITING), is_closed: false };
-        let reader = |_| device.as_file().and_then(FileReader::new);
+        let reader = |_| file.and_then(FileReader::new);
         let readers = Mutex::new((0..READERS).map_while(reader).collect());
         Arc::new(Self { device, queue: Mutex::new(queue), wake: Condvar::new(), readers })
     }

@@ -152,18 +152,21 @@ impl DriverState {
         self.pools[device as usize].add(QueuedOperation { id, work });
     }
 
-    /// Ends the lease of an operation.
-    fn take_back(&mut self, work: DeviceOperation) {
+    /// Ends the lease of an operation; what it was read by, if a caller began it.
+    fn take_back(&mut self, work: DeviceOperation) -> Option<FileReader> {
         match work {
-            DeviceOperation::Read { part, .. } | DeviceOperation::Begun { part, .. } => {
+            DeviceOperation::Begun { reader, part } => {
                 self.buffers.end_exclusive(part);
+                return Some(reader);
             }
+            DeviceOperation::Read { part, .. } => self.buffers.end_exclusive(part),
             DeviceOperation::Write { part, .. } => self.buffers.end_shared(part),
             DeviceOperation::Flush
             | DeviceOperation::Discard(_)
             | DeviceOperation::WriteZeroes(_)
             | DeviceOperation::Revoke => {}
         }
+        None
     }
 }
 
@@ -236,12 +239,8 @@ impl SharedDriver {
 
     fn completed(&self, pool: &Pool, id: OperationId, work: DeviceOperation, result: IoResult) {
         let mut core = self.lock();
-        match work {
-            DeviceOperation::Begun { reader, part } => {
-                core.buffers.end_exclusive(part);
-                pool.end_read(reader);
-            }
-            work => core.take_back(work),
+        if let Some(reader) = core.take_back(work) {
+            pool.end_read(reader);
         }
         self.input(core, Input::Completion { id, result });
     }

@@ -159,6 +159,7 @@ fn started(
     let devices = DriverDevices {
         backing: Arc::new(backing),
         cache: Arc::new(cache),
+        cache_file: None,
         journal: Arc::new(journal),
     };
     let open = |_: &mut dyn Buffers| Ok(engine);
@@ -261,7 +262,7 @@ fn what_was_given_out_before_never_reaches_the_new_device() {
         while driver.shared.lock().open_requests() < 3 {
             std::thread::yield_now();
         }
-        driver.replace_cache(Arc::new(new.clone())).unwrap();
+        driver.replace_cache(Arc::new(new.clone()), None).unwrap();
         // The new one does not wait for the old one.
         driver.write(4096, &[2; 512]).unwrap();
         old.set_open(true);
@@ -314,7 +315,7 @@ fn the_engine_knows_of_a_new_medium_before_it_can_write_to_it() {
             while old.lengths.lock().unwrap().is_empty() {
                 std::thread::yield_now();
             }
-            driver.replace_cache(Arc::new(new.clone())).unwrap();
+            driver.replace_cache(Arc::new(new.clone()), None).unwrap();
         });
         driver.write(0, &[1; 512]).unwrap();
         let (old, new) = (old.memory.contents(), new.memory.contents());
@@ -358,6 +359,7 @@ fn the_engine_owns_the_buffers_that_it_asked_for() {
     let devices = DriverDevices {
         backing: Arc::new(backing),
         cache: Arc::new(cache),
+        cache_file: None,
         journal: Arc::new(journal),
     };
     let open = |buffers: &mut dyn Buffers| {
@@ -413,7 +415,7 @@ impl Engine for Impatient {
 /// The driver over a medium that is `file` too, and that medium as a device.
 fn over_file(engine: impl Engine + Send + 'static, file: std::fs::File) -> (Driver, Medium) {
     let (driver, [_, cache, _]) = driven(engine, BYTES);
-    driver.replace_cache(Arc::new(FileBacked::new(cache.clone(), file))).unwrap();
+    driver.replace_cache(Arc::new(cache.clone()), Some(&file)).unwrap();
     (driver, cache)
 }
 
@@ -456,7 +458,8 @@ fn a_file_that_hangs_holds_up_no_caller() {
     let medium = Medium::new(BYTES);
     let devices = DriverDevices {
         backing: Arc::new(medium.clone()),
-        cache: Arc::new(FileBacked::new(medium.clone(), pipe)),
+        cache: Arc::new(medium.clone()),
+        cache_file: Some(pipe),
         journal: Arc::new(medium.clone()),
     };
     let counted = Arc::clone(&late);
@@ -469,7 +472,7 @@ fn a_file_that_hangs_holds_up_no_caller() {
         driver.read(0, &mut [0; 512]).unwrap();
     }
     // One of them is left with a medium that is not used any more.
-    driver.replace_cache(Arc::new(medium)).unwrap();
+    driver.replace_cache(Arc::new(medium), None).unwrap();
     driver.read(512, &mut [0; 512]).unwrap();
     if sys::uring::Queue::new(1, 4096).is_err() {
         return testkit::skip("io_uring");

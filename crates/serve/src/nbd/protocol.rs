@@ -90,7 +90,7 @@ pub enum NbdCommand {
     Unknown,
 }
 
-/// One request. What a write is to write is beside it.
+/// One request, without the bytes that a write brings.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NbdRequest {
     /// What is asked.

@@ -120,6 +120,7 @@ fn attach(
     let path = directory.join("journal");
     let devices = DriverDevices {
         backing: Arc::new(open("volume")),
+        cache_file: Some(medium.file().try_clone().unwrap()),
         cache: medium,
         journal: Arc::new(RevocableDevice::new(open("journal"), move || {
             std::fs::remove_file(&path)
@@ -215,7 +216,9 @@ fn a_medium_that_vanishes_costs_no_request() {
                 wait_until("it is noticed", || reported(off));
                 goes_on();
                 scene.disk.plug();
-                driver.replace_cache(Arc::new(scene.medium())).unwrap();
+                let medium = scene.medium();
+                let file = medium.file().try_clone().unwrap();
+                driver.replace_cache(Arc::new(medium), Some(&file)).unwrap();
                 wait_until("it serves again", || reported(Event::CacheOn));
             }
             goes_on();

@@ -147,7 +147,7 @@ pub struct WarmWatchArgs {
     #[command(flatten)]
     pub whose: WhoseArgs,
 
-    /// These kinds of memory, separated by commas; `files` only beside another one
+    /// These kinds of memory, separated by commas; `files` only with another one
     #[arg(long, value_name = "KINDS", value_parser = choice::MEMORY_KINDS, value_delimiter = ',', default_value = "anonymous,shared")]
     pub only: Vec<MemoryKind>,
 

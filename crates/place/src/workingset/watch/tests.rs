@@ -273,7 +273,7 @@ fn end() -> impl Strategy<Value = (StopReason, u64)> {
     (stop, 0..100u64)
 }
 
-/// What a decision may rest on, kept beside the watch by other means: all signs by their time.
+/// What a decision may rest on, kept by other means than the watch's: all signs by their time.
 #[derive(Default)]
 struct Witness {
     signs: Vec<Duration>,

@@ -10,9 +10,7 @@ use cache::Cache;
 use model::device::BlockDevice;
 use model::engine::{Buffers, CacheOff, Engine, Event, Input, Output};
 use place::boost::medium::MediumFile;
-use serve::driver::{
-    Driver, DriverDevice, DriverDevices, DriverOptions, FileBacked, RevocableDevice,
-};
+use serve::driver::{Driver, DriverDevice, DriverDevices, DriverOptions, RevocableDevice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sys::device::FileDevice;
 
@@ -97,14 +95,17 @@ pub(super) fn start(
     let revoked = Arc::clone(parts);
     let revoke =
         move || revoked.host.revoke().map_err(|error| std::io::Error::other(error.to_string()));
+    // Without a descriptor, threads of the driver read it.
+    let cache_file = medium.as_ref().and_then(|medium| medium.file().try_clone().ok());
     let cache: Arc<dyn DriverDevice> = match medium {
-        Some(medium) => file_backed(medium)?,
+        Some(medium) => Arc::new(medium),
         None => Arc::new(Absent(parts.medium_bytes())),
     };
     let backing: Arc<FileDevice> = Arc::clone(&parts.volume.device);
     let devices = DriverDevices {
         backing,
         cache,
+        cache_file,
         journal: Arc::new(RevocableDevice::new(FileDevice::new(journal)?, revoke)),
     };
     let options = DriverOptions {
@@ -140,15 +141,6 @@ pub(super) fn start(
     let driver = Driver::start(options, devices, &sizes, open, report).map_err(failed)?;
     let cache = shared.ok_or_else(|| failed("the engine did not start".to_owned()))?;
     Ok((driver, cache))
-}
-
-/// The medium as a device of the engine, whose hits callers read themselves.
-pub(super) fn file_backed(medium: Arc<MediumFile>) -> Result<Arc<dyn DriverDevice>> {
-    let copied = medium.file().try_clone();
-    let file = copied.map_err(|error| {
-        Error::new(Exit::Partial, format!("cannot open the flash's file again: {error}"))
-    })?;
-    Ok(Arc::new(FileBacked::new(medium, file)))
 }
 
 fn words_of(why: CacheOff) -> &'static str {

@@ -1,7 +1,7 @@
 //! The medium of a served cache: looked for while it is gone, in a thread of its own, since a stick
 //! that hangs may hold up nothing else.
 
-use super::engine::{SharedState, file_backed, locked};
+use super::engine::{SharedState, locked};
 use super::parts::Parts;
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
@@ -78,11 +78,8 @@ impl MediumWatch {
                 let service = locked(&self.service);
                 service.off.is_some() && !service.is_given_up
             };
-            if is_wanted
-                && let Some(medium) = self.find(&root)
-                && let Ok(medium) = file_backed(medium)
-            {
-                let _ = driver.replace_cache(medium);
+            if is_wanted && let Some(medium) = self.find(&root) {
+                let _ = driver.replace_cache(Arc::new(Arc::clone(&medium)), Some(medium.file()));
             }
             drop(driver);
             std::thread::sleep(MEDIUM_LOOKED_FOR);
