@@ -191,6 +191,12 @@ impl SharedPart {
 }
 
 impl ExclusivePart {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes_len(&self) -> usize {
+        self.0.range.len as usize
+    }
+
     /// The bytes, to be changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let LeasedPart { memory, at, range } = &mut self.0;

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::{block, file};
 use model::device::{Alignment, BlockDevice, DeviceError};
 use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 
@@ -60,6 +61,34 @@ impl FileDevice {
     #[must_use]
     pub fn durable(self) -> Self {
         Self { is_durable: true, ..self }
+    }
+
+    /// Reads into `parts`, one behind the other, with one system call; the number of bytes read,
+    /// which may be fewer than there are.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::read_at`].
+    pub fn read_vectored_at(
+        &self,
+        parts: &mut [IoSliceMut<'_>],
+        offset: u64,
+    ) -> DeviceResult<usize> {
+        file::read_vectored_at(&self.file, parts, offset)
+            .map_err(|error| DeviceError::new(error.operation, Some(offset), error.source))
+    }
+
+    /// Writes `parts`, one behind the other, with one system call; the number of bytes written,
+    /// which may be fewer than there is room for.
+    ///
+    /// # Errors
+    /// As [`BlockDevice::write_at`].
+    pub fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> DeviceResult<usize> {
+        let written = file::write_vectored_at(&self.file, parts, offset)
+            .map_err(|error| DeviceError::new(error.operation, Some(offset), error.source))?;
+        if self.is_durable {
+            self.flush()?;
+        }
+        Ok(written)
     }
 
     /// The file itself.
@@ -174,6 +203,22 @@ mod tests {
         assert_eq!((buffer[99], buffer[100]), (7, 9));
         assert_eq!(device.read_at(&mut buffer, 1 << 40).unwrap(), 0);
         let error = device.read_at(&mut buffer, u64::MAX).unwrap_err();
+        assert_eq!(error.offset, Some(u64::MAX));
+    }
+
+    #[test]
+    fn parts_of_memory_are_one_range_of_the_device() {
+        let scratch = Scratch::create_in(&std::env::temp_dir()).unwrap();
+        let device = FileDevice::new(scratch.reopen().unwrap()).unwrap().durable();
+        let written = [vec![1; 3000], vec![2; 1000], vec![3; 5000]];
+        let parts = written.each_ref().map(|part| IoSlice::new(part));
+        assert_eq!(device.write_vectored_at(&parts, 100).unwrap(), 9000);
+        let (mut head, mut tail) = ([0; 3500], [0; 9000]);
+        let mut parts = [IoSliceMut::new(&mut head), IoSliceMut::new(&mut tail)];
+        assert_eq!(device.read_vectored_at(&mut parts, 100).unwrap(), 9000);
+        assert_eq!([&head[..], &tail[..5500]].concat(), written.concat());
+        let mut parts = [IoSliceMut::new(&mut head)];
+        let error = device.read_vectored_at(&mut parts, u64::MAX).unwrap_err();
         assert_eq!(error.offset, Some(u64::MAX));
     }
 

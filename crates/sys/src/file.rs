@@ -33,7 +33,7 @@ use rustix::fs::{
 };
 use rustix::io::retry_on_intr;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
@@ -228,6 +228,23 @@ pub fn write_at(file: &File, buffer: &[u8], offset: u64) -> Result<usize> {
     count(OPERATION, || unsafe {
         libc::pwrite(file.as_raw_fd(), buffer.as_ptr().cast(), buffer.len(), offset)
     })
+}
+
+/// Reads into `parts`, one behind the other, from `offset` on; the number of bytes read.
+///
+/// # Errors
+/// As [`read_at`].
+pub fn read_vectored_at(file: &File, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+    retry_on_intr(|| rustix::io::preadv(file, parts, offset)).map_err(failed("read"))
+}
+
+/// Writes `parts`, one behind the other, from `offset` on; the number of bytes written, which may
+/// be fewer.
+///
+/// # Errors
+/// As [`write_at`].
+pub fn write_vectored_at(file: &File, parts: &[IoSlice<'_>], offset: u64) -> Result<usize> {
+    retry_on_intr(|| rustix::io::pwritev(file, parts, offset)).map_err(failed("write"))
 }
 
 /// As [`read_at`], but pages that it brings into the cache leave it again.

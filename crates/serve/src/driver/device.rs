@@ -3,7 +3,7 @@
 
 use crate::volume::{VolumeResult, number_of, whole};
 use model::device::{Alignment, BlockDevice, DeviceError};
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
@@ -22,6 +22,29 @@ pub trait DriverDevice: BlockDevice + Send + Sync + 'static {
     /// As a write.
     fn write_zeroes(&self, range: Range<u64>) -> Result<(), DeviceError> {
         write_zeroes(self, range)
+    }
+
+    /// Reads into `parts`, one behind the other, in one request; fewer bytes where that is not
+    /// possible.
+    ///
+    /// # Errors
+    /// As a read.
+    fn read_vectored_at(
+        &self,
+        parts: &mut [IoSliceMut<'_>],
+        offset: u64,
+    ) -> Result<usize, DeviceError> {
+        let _ = (parts, offset);
+        Ok(0)
+    }
+
+    /// Writes `parts`, one behind the other, in one request; fewer bytes where that is not possible.
+    ///
+    /// # Errors
+    /// As a write.
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<usize, DeviceError> {
+        let _ = (parts, offset);
+        Ok(0)
     }
 
     /// Of a journal: sees to it that it is never found again.
@@ -67,6 +90,18 @@ impl DriverDevice for FileDevice {
             file::punch_hole(self.file(), range.clone())
         };
         quick.or_else(|_| write_zeroes(self, range))
+    }
+
+    fn read_vectored_at(
+        &self,
+        parts: &mut [IoSliceMut<'_>],
+        offset: u64,
+    ) -> Result<usize, DeviceError> {
+        Self::read_vectored_at(self, parts, offset)
+    }
+
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<usize, DeviceError> {
+        Self::write_vectored_at(self, parts, offset)
     }
 }
 

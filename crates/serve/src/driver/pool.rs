@@ -1,6 +1,10 @@
 //! The threads of one device: operations are done in the order in which they were given out, as
 //! many at a time as there are threads.
 //!
+//! Reads that follow each other, in this order and on the device, are one request to it, and so are
+//! writes. A long request of a caller, which is cut into pieces for the engine, is then whole again
+//! and reaches a disk in order.
+//!
 //! A pool has its device for good. When another device takes its place, the pool is closed: what it
 //! was given before it still does, on its own device, and then its threads end.
 
@@ -10,6 +14,7 @@ use crate::volume::whole;
 use model::engine::{ErrorNumber, IoResult, OperationId};
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,6 +24,10 @@ use sys::buffer_pool::{ExclusivePart, SharedPart};
 const READERS: usize = 8;
 /// Operations that wait without another allocation.
 const WAITING: usize = 1024;
+/// Operations that are one request to the device, at most.
+pub(super) const MERGED_MAX: usize = 8;
+/// The bytes of such a request, at most: what a kernel sends to a disk at once.
+const MERGED_BYTES_MAX: usize = 1 << 20;
 
 /// An operation with the memory that it reads or fills.
 #[derive(Debug)]
@@ -47,6 +56,25 @@ pub(super) enum DeviceOperation {
     Discard(Range<u64>),
     WriteZeroes(Range<u64>),
     Revoke,
+}
+
+impl DeviceOperation {
+    /// What is read or written of the device.
+    fn range(&self) -> Option<Range<u64>> {
+        let (offset, len) = match self {
+            Self::Read { offset, part } => (*offset, part.bytes_len()),
+            Self::Write { offset, part } => (*offset, part.bytes().len()),
+            _ => return None,
+        };
+        Some(offset..offset + len as u64)
+    }
+
+    /// Whether `next` does the same with what follows on the device.
+    fn is_followed_by(&self, next: &Self) -> bool {
+        let is_same = std::mem::discriminant(self) == std::mem::discriminant(next);
+        let ranges = self.range().zip(next.range());
+        is_same && ranges.is_some_and(|(range, next)| range.end == next.start)
+    }
 }
 
 /// A device and what waits for it.
@@ -83,10 +111,13 @@ impl Pool {
         Ok(())
     }
 
-    /// Adds an operation.
-    pub(super) fn add(&self, job: QueuedOperation) {
-        self.queue().jobs.push_back(job);
-        self.wake.notify_one();
+    /// Adds operations together, so that those which follow each other are found so.
+    pub(super) fn add(&self, jobs: impl Iterator<Item = QueuedOperation>) {
+        let mut queue = self.queue();
+        for job in jobs {
+            queue.jobs.push_back(job);
+            self.wake.notify_one();
+        }
     }
 
     /// Begins a read for a caller, who is to end it; `None` if a thread of the pool must do it.
@@ -112,11 +143,52 @@ impl Pool {
         self.wake.notify_all();
     }
 
-    /// The next operation; `None` when the pool is closed and has none.
-    pub(super) fn next(&self) -> Option<QueuedOperation> {
+    /// Waits for operations and takes the next one, with those that follow it; false when the pool
+    /// is closed and has none.
+    pub(super) fn take_next(&self, taken: &mut Vec<QueuedOperation>) -> bool {
         let waits = |queue: &mut JobQueue| queue.jobs.is_empty() && !queue.is_closed;
         let waited = self.wake.wait_while(self.queue(), waits);
-        waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front()
+        let jobs = &mut waited.unwrap_or_else(PoisonError::into_inner).jobs;
+        let mut bytes = 0;
+        while let Some(next) = jobs.front()
+            && taken.len() < MERGED_MAX
+        {
+            bytes += next.work.range().map_or(0, |range| range.end - range.start);
+            let follows = taken.last().map(|last| last.work.is_followed_by(&next.work));
+            if follows.is_some_and(|follows| !follows || bytes > MERGED_BYTES_MAX as u64) {
+                break;
+            }
+            taken.extend(jobs.pop_front());
+        }
+        !taken.is_empty()
+    }
+
+    /// Does operations that follow each other as one; false if that did not do them all, and each
+    /// must be done alone.
+    pub(super) fn perform_together(&self, jobs: &mut [QueuedOperation]) -> bool {
+        let Some(range) = jobs.first().and_then(|first| first.work.range()) else { return false };
+        let Some(end) = jobs.last().and_then(|last| last.work.range()) else { return false };
+        let wanted = (end.end - range.start) as usize;
+        let count = jobs.len();
+        let is_read = matches!(jobs[0].work, DeviceOperation::Read { .. });
+        let device = self.device.as_ref();
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let mut works = jobs.iter_mut().map(|job| &mut job.work);
+            if is_read {
+                let mut parts: [_; MERGED_MAX] = std::array::from_fn(|_| match works.next() {
+                    Some(DeviceOperation::Read { part, .. }) => IoSliceMut::new(part.bytes_mut()),
+                    _ => IoSliceMut::new(&mut []),
+                });
+                whole(device.read_vectored_at(&mut parts[..count], range.start), wanted)
+            } else {
+                let parts: [_; MERGED_MAX] = std::array::from_fn(|_| match works.next() {
+                    Some(DeviceOperation::Write { part, .. }) => IoSlice::new(part.bytes()),
+                    _ => IoSlice::new(&[]),
+                });
+                whole(device.write_vectored_at(&parts[..count], range.start), wanted)
+            }
+        }));
+        done.is_ok_and(|done| done.is_ok())
     }
 
     /// Does an operation; a panic of the device is an error of it alone. A medium that `grows` has

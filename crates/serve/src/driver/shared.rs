@@ -6,7 +6,7 @@
 
 use super::DriverOptions;
 use super::caller_read::FileReader;
-use super::pool::{DeviceOperation, Pool, QueuedOperation};
+use super::pool::{DeviceOperation, MERGED_MAX, Pool, QueuedOperation};
 use crate::volume::VolumeResult;
 use model::engine::{
     BufferId, BufferRange, Device, Engine, ErrorNumber, Event, Input, IoResult, Operation,
@@ -37,6 +37,13 @@ impl RequestData<'_> {
     }
 }
 
+/// A part of what a caller reads or writes, with the slot of its request.
+struct Piece<'a> {
+    slot: usize,
+    offset: u64,
+    data: RequestData<'a>,
+}
+
 /// How far a detach is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detachment {
@@ -52,12 +59,23 @@ struct CallerRead {
     pool: Arc<Pool>,
 }
 
+/// What follows from inputs, once the lock is released.
+#[derive(Default)]
+struct Consequences {
+    events: Vec<Event>,
+    /// The first read of the medium is begun for the caller, who ends it.
+    may_read: bool,
+    begun: Option<CallerRead>,
+}
+
 /// What is under the lock.
 pub(super) struct DriverState {
     engine: Box<dyn Engine + Send>,
     buffers: BufferPool,
     pools: Vec<Arc<Pool>>,
     outputs: Vec<Output>,
+    /// What the pools are to be given.
+    given_out: Vec<(Device, QueuedOperation)>,
     slots: Vec<Slot>,
     /// Slots that no request has.
     idle: Vec<usize>,
@@ -90,6 +108,7 @@ impl DriverState {
             buffers,
             pools,
             outputs: Vec::with_capacity(OUTPUTS),
+            given_out: Vec::with_capacity(OUTPUTS),
             idle: (0..slots.len()).collect(),
             changing: Vec::with_capacity(slots.len()),
             slots,
@@ -131,7 +150,7 @@ impl DriverState {
         Some(CallerRead { id, reader, part: self.buffers.exclude(data), pool })
     }
 
-    /// Leases the memory of an operation and gives it to the pool that its device has now.
+    /// Leases the memory of an operation, which [`DriverState::give_to_pools`] then gives away.
     fn give_out(&mut self, id: OperationId, device: Device, operation: Operation) {
         let work = match operation {
             Operation::Read { offset, data } => {
@@ -149,7 +168,20 @@ impl DriverState {
             }
             Operation::Revoke => DeviceOperation::Revoke,
         };
-        self.pools[device as usize].add(QueuedOperation { id, work });
+        self.given_out.push((device, QueuedOperation { id, work }));
+    }
+
+    /// Gives operations to the pools that their devices have now: those of one device together.
+    fn give_to_pools(&mut self) {
+        let mut given = std::mem::take(&mut self.given_out);
+        for (device, pool) in Device::ALL.into_iter().zip(&self.pools) {
+            let own = given.extract_if(.., |(of, _)| *of == device).map(|(_, job)| job);
+            let mut own = own.peekable();
+            if own.peek().is_some() {
+                pool.add(own);
+            }
+        }
+        self.given_out = given;
     }
 
     /// Ends the lease of an operation; what it was read by, if a caller began it.
@@ -231,9 +263,14 @@ impl SharedDriver {
 
     /// Does operations until the pool is closed.
     fn work(&self, device: Device, pool: &Pool) {
-        while let Some(QueuedOperation { id, mut work }) = pool.next() {
-            let result = pool.perform(&mut work, device == Device::Cache);
-            self.completed(pool, id, work, result);
+        let mut taken = Vec::with_capacity(MERGED_MAX);
+        while pool.take_next(&mut taken) {
+            let is_done = taken.len() > 1 && pool.perform_together(&mut taken);
+            for QueuedOperation { id, mut work } in taken.drain(..) {
+                let grows = device == Device::Cache;
+                let result = if is_done { Ok(()) } else { pool.perform(&mut work, grows) };
+                self.completed(pool, id, work, result);
+            }
         }
     }
 
@@ -267,39 +304,33 @@ impl SharedDriver {
     }
 
     /// Has the engine handle an input, and does what follows from it.
-    pub(super) fn input(&self, guard: MutexGuard<'_, DriverState>, input: Input) {
-        self.input_of(guard, input, false);
+    pub(super) fn input(&self, mut guard: MutexGuard<'_, DriverState>, input: Input) {
+        let mut follows = Consequences::default();
+        self.handle(&mut guard, input, &mut follows);
+        self.conclude(guard, follows);
     }
 
-    /// The same; with `may_read` the first read of the medium is begun for the caller, who ends it.
-    fn input_of(
-        &self,
-        mut guard: MutexGuard<'_, DriverState>,
-        input: Input,
-        may_read: bool,
-    ) -> Option<CallerRead> {
-        let mut begun = None;
-        let core = &mut *guard;
+    /// Has the engine handle an input; [`SharedDriver::conclude`] must follow.
+    fn handle(&self, core: &mut DriverState, input: Input, follows: &mut Consequences) {
         if core.is_broken {
-            return None;
+            return;
         }
-        let mut events = Vec::new();
         let handled = catch_unwind(AssertUnwindSafe(|| {
             core.engine.handle(input, &mut core.buffers, &mut core.outputs);
             let mut outputs = std::mem::take(&mut core.outputs);
             for output in outputs.drain(..) {
                 match output {
                     Output::Operate { id, device, operation } => {
-                        if may_read && begun.is_none() {
-                            begun = core.begin_read(id, device, &operation);
-                            if begun.is_some() {
+                        if follows.may_read && follows.begun.is_none() {
+                            follows.begun = core.begin_read(id, device, &operation);
+                            if follows.begun.is_some() {
                                 continue;
                             }
                         }
                         core.give_out(id, device, operation);
                     }
                     Output::Complete { id, result } => self.complete(core, id, result),
-                    Output::Event(event) => events.push(event),
+                    Output::Event(event) => follows.events.push(event),
                 }
             }
             core.outputs = outputs;
@@ -307,15 +338,25 @@ impl SharedDriver {
         if handled.is_err() {
             self.fail_all(core);
         }
-        for event in &events {
+        for event in &follows.events {
             if let Event::Detached { is_proved } = *event {
                 core.detachment = Detachment::Ended { is_proved };
                 self.detached.notify_all();
             }
         }
+    }
+
+    /// Gives out the operations, then reports what is to be known; the read that this caller has
+    /// begun.
+    fn conclude(
+        &self,
+        mut guard: MutexGuard<'_, DriverState>,
+        follows: Consequences,
+    ) -> Option<CallerRead> {
+        guard.give_to_pools();
         drop(guard);
-        events.into_iter().for_each(|event| (self.report)(event));
-        begun
+        follows.events.into_iter().for_each(|event| (self.report)(event));
+        follows.begun
     }
 
     fn complete(&self, core: &mut DriverState, id: RequestId, result: IoResult) {
@@ -357,7 +398,9 @@ impl SharedDriver {
             }
             core = self.wait_for_room(core);
         };
-        self.open(core, slot, request, false);
+        let mut follows = Consequences::default();
+        self.open(&mut core, slot, request, &mut follows);
+        self.conclude(core, follows);
         self.end(slot, None)
     }
 
@@ -371,24 +414,24 @@ impl SharedDriver {
     ) -> VolumeResult {
         let mut at = offset;
         let mut pieces = pieces.map(as_piece).peekable();
-        let mut open: Vec<(usize, RequestData<'a>)> = Vec::new();
+        let mut open: Vec<Piece<'a>> = Vec::new();
         let mut result = Ok(());
-        while pieces.peek().is_some() || !open.is_empty() {
-            while let Some(piece) = pieces.peek() {
-                // Only a caller that has no request open may wait: else two could for each other.
-                let Some(slot) = self.slot(at, piece, open.is_empty()) else { break };
-                let Some(piece) = pieces.next() else { break };
-                let len = piece.len();
-                // While this caller reads, no other piece begins.
-                let is_alone = open.is_empty() && pieces.peek().is_none();
-                if let Some(read) = self.begin(slot, at, &piece, is_alone) {
-                    self.end_read(read);
-                }
+        while pieces.peek().is_some() {
+            while let Some(data) = pieces.peek() {
+                // Only a caller that has no slot may wait: else two could for each other.
+                let Some(slot) = self.slot(at, data, open.is_empty()) else { break };
+                let Some(data) = pieces.next() else { break };
+                let len = data.len();
+                open.push(Piece { slot, offset: at, data });
                 at += u64::from(len);
-                open.push((slot, piece));
             }
-            for (slot, piece) in open.drain(..) {
-                result = result.and(self.end(slot, Some(piece)));
+            // While this caller reads, no other piece begins.
+            let is_alone = open.len() == 1 && pieces.peek().is_none();
+            if let Some(read) = self.begin(&open, is_alone) {
+                self.end_read(read);
+            }
+            for Piece { slot, data, .. } in open.drain(..) {
+                result = result.and(self.end(slot, Some(data)));
             }
         }
         result
@@ -416,51 +459,54 @@ impl SharedDriver {
         }
     }
 
-    /// Opens the request of a piece; with `may_read` the caller may be given a read to end.
-    fn begin(
-        &self,
-        slot: usize,
-        offset: u64,
-        piece: &RequestData<'_>,
-        may_read: bool,
-    ) -> Option<CallerRead> {
-        let mut core = self.lock();
-        let data = BufferRange::first(core.slots[slot].buffer, piece.len());
-        match piece {
-            RequestData::Read(_) => self.open(core, slot, Request::Read { offset, data }, may_read),
-            RequestData::Write(bytes) => {
-                let mut part = core.buffers.exclude(data);
-                drop(core);
-                // Not under the lock: it may be long.
-                part.bytes_mut().copy_from_slice(bytes);
-                let mut core = self.lock();
-                core.buffers.end_exclusive(part);
-                let reserved = RequestId(u64::MAX - slot as u64);
-                core.changing.retain(|(id, _)| *id != reserved);
-                self.open(core, slot, Request::Write { offset, data }, false)
-            }
+    /// Opens the requests of pieces together; with `may_read` the caller may be given a read to end.
+    fn begin(&self, pieces: &[Piece<'_>], may_read: bool) -> Option<CallerRead> {
+        for Piece { slot, data, .. } in pieces {
+            let RequestData::Write(bytes) = data else { continue };
+            let mut core = self.lock();
+            let range = BufferRange::first(core.slots[*slot].buffer, data.len());
+            let mut part = core.buffers.exclude(range);
+            drop(core);
+            // Not under the lock: it may be long.
+            part.bytes_mut().copy_from_slice(bytes);
+            self.lock().buffers.end_exclusive(part);
         }
+        let mut core = self.lock();
+        let mut follows = Consequences { may_read, ..Consequences::default() };
+        for &Piece { slot, offset, ref data } in pieces {
+            let range = BufferRange::first(core.slots[slot].buffer, data.len());
+            let request = match data {
+                RequestData::Read(_) => Request::Read { offset, data: range },
+                RequestData::Write(_) => {
+                    let reserved = RequestId(u64::MAX - slot as u64);
+                    core.changing.retain(|(id, _)| *id != reserved);
+                    Request::Write { offset, data: range }
+                }
+            };
+            self.open(&mut core, slot, request, &mut follows);
+        }
+        self.conclude(core, follows)
     }
 
-    /// Hands a request to the engine.
+    /// Hands a request to the engine; [`SharedDriver::conclude`] must follow.
     fn open(
         &self,
-        mut core: MutexGuard<'_, DriverState>,
+        core: &mut DriverState,
         slot: usize,
         request: Request,
-        may_read: bool,
-    ) -> Option<CallerRead> {
+        follows: &mut Consequences,
+    ) {
         core.next_id += 1;
         let id = RequestId(core.next_id);
         if core.is_broken {
             core.slots[slot].result = Some(Err(ErrorNumber::EIO));
-            return None;
+            return;
         }
         core.slots[slot].request = Some(id);
         if let Some(range) = changes(&request) {
             core.changing.push((id, range));
         }
-        self.input_of(core, Input::Request { id, request }, may_read)
+        self.handle(core, Input::Request { id, request }, follows);
     }
 
     /// Waits for the end of a slot's request, copies what was read, and gives the slot up.

@@ -4,8 +4,9 @@
 use super::*;
 use model::device::{Alignment, BlockDevice, DeviceError};
 use model::engine::{BufferId, BufferRange, Operation, OperationId, Output, RequestId};
+use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Condvar, Mutex};
 use testkit::MemoryDevice;
 
@@ -20,13 +21,24 @@ struct Medium {
     waiting: Arc<AtomicUsize>,
     /// Of each write.
     lengths: Arc<Mutex<Vec<usize>>>,
+    /// The parts of each request of several.
+    together: Arc<Mutex<Vec<usize>>>,
+    /// Where a read fails.
+    bad: Arc<AtomicU64>,
 }
 
 impl Medium {
     fn new(bytes: u64) -> Self {
         let memory = Arc::new(MemoryDevice::new(bytes as usize));
         let gate = Arc::new((Mutex::new(true), Condvar::new()));
-        Self { memory, gate, waiting: Arc::default(), lengths: Arc::default() }
+        Self {
+            memory,
+            gate,
+            waiting: Arc::default(),
+            lengths: Arc::default(),
+            together: Arc::default(),
+            bad: Arc::new(AtomicU64::new(u64::MAX)),
+        }
     }
 
     fn set_open(&self, is_open: bool) {
@@ -53,6 +65,10 @@ impl BlockDevice for Medium {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, DeviceError> {
         self.pass();
+        if (offset..offset + buffer.len() as u64).contains(&self.bad.load(Ordering::SeqCst)) {
+            let source = std::io::Error::from_raw_os_error(61);
+            return Err(DeviceError::new("read", Some(offset), source));
+        }
         self.memory.read_at(buffer, offset)
     }
 
@@ -72,7 +88,28 @@ impl BlockDevice for Medium {
     }
 }
 
-impl DriverDevice for Medium {}
+impl DriverDevice for Medium {
+    fn read_vectored_at(
+        &self,
+        parts: &mut [IoSliceMut<'_>],
+        offset: u64,
+    ) -> Result<usize, DeviceError> {
+        self.together.lock().unwrap().push(parts.len());
+        let mut done = 0;
+        for part in parts {
+            done += self.read_at(part, offset + done as u64)?;
+        }
+        Ok(done)
+    }
+
+    fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> Result<usize, DeviceError> {
+        self.together.lock().unwrap().push(parts.len());
+        self.pass();
+        self.lengths.lock().unwrap().extend(parts.iter().map(|part| part.len()));
+        let whole: Vec<u8> = parts.iter().flat_map(|part| part.iter()).copied().collect();
+        self.memory.write_at(&whole, offset)
+    }
+}
 
 /// An engine that passes everything on to one device; a flush revokes the journal, and a request at
 /// [`BAD`] is a fault of its own.
@@ -181,6 +218,8 @@ fn long_requests_are_cut_and_all_bytes_arrive() {
     let mut read = vec![0; data.len()];
     driver.read(512, &mut read).unwrap();
     assert!(read == data);
+    // All pieces that are open together are one request to the disk.
+    assert_eq!(*backing.together.lock().unwrap(), [8; 8]);
     driver.write_zeroes(1024, 512).unwrap();
     assert_eq!(backing.memory.contents()[1024..1536], [0; 512]);
     driver.discard(512, 512).unwrap();
@@ -271,6 +310,48 @@ fn what_was_given_out_before_never_reaches_the_new_device() {
     let (old, new) = (old.memory.contents(), new.memory.contents());
     assert!(old[..1536].iter().all(|byte| *byte == 1) && old[1536..].iter().all(|it| *it == 0));
     assert!(new[..4096].iter().all(|byte| *byte == 0) && new[4096..4608] == [2; 512]);
+}
+
+#[test]
+fn an_error_in_a_request_of_several_is_that_of_one() {
+    // The cache has one thread.
+    let (driver, [_, cache, _]) = driven(PassThrough::new(Device::Cache), BYTES);
+    cache.memory.write_at(&pattern(8192), 0).unwrap();
+    cache.bad.store(2048, Ordering::SeqCst);
+    cache.set_open(false);
+    let read = |offset: u64| {
+        let mut read = vec![0; 1024];
+        driver.read(offset, &mut read).map(|()| read)
+    };
+    let wait_for = |requests| {
+        while driver.shared.lock().open_requests() < requests {
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        let read = &read;
+        let ahead = scope.spawn(move || read(64 << 10));
+        while cache.waiting.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let reads: Vec<_> = (1..5)
+            .map(|number| {
+                let one = scope.spawn(move || read(number * 1024));
+                wait_for(number as usize + 1);
+                one
+            })
+            .collect();
+        cache.set_open(true);
+        ahead.join().unwrap().unwrap();
+        for (number, one) in (1..).zip(reads) {
+            let ended = one.join().unwrap();
+            match number {
+                2 => assert_eq!(ended, Err(ErrorNumber(61))),
+                _ => assert!(ended.unwrap() == pattern(8192)[number * 1024..][..1024]),
+            }
+        }
+    });
+    assert_eq!(*cache.together.lock().unwrap(), [4]);
 }
 
 /// Writes to the cache: at the place of the request before the medium has returned, [`BYTES`]
