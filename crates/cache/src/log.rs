@@ -94,6 +94,13 @@ impl Cache {
         if !self.regions.has_flushed() {
             return false;
         }
+        let region = self.geometry.region(key);
+        if self.rules.mark_before_keeping && !self.regions.may_keep(region) {
+            // Once it is marked, the next miss need not be the second one.
+            self.regions.want(region);
+            self.remember(key);
+            return false;
+        }
         let before = self.frames.find(key).map(|slot| (self.frames.place(slot), slot));
         if before.is_some_and(|(at, _)| at.extent == extent || !extent.holds(at.extent)) {
             return false;
@@ -152,6 +159,7 @@ impl Cache {
         let range = BufferRange { buffer: open.buffer, start: open.used, len: stored };
         io.buffers.bytes_mut(range).copy_from_slice(&self.packed[..stored as usize]);
         self.frames.drop_key(key);
+        self.regions.keep(self.geometry.region(key));
         let Some(slot) = self.frames.insert(key, place, &mut self.segments[number].list) else {
             return false;
         };

@@ -1,7 +1,7 @@
 //! The work on the journal: one write and its flush at a time, a record or a base.
 //!
-//! 1. A write to a region without a mark waits. A record with all wanted marks is written and
-//!    flushed; then the writes go.
+//! 1. A write to a region without a mark waits, if a start could find frames of it. A record with
+//!    all wanted marks is written and flushed; then the writes go.
 //! 2. When writes have settled, a base lists which frames are fresh now, and their marks go.
 //! 3. A base is also written when the ring of records is full, or too much is wanted for one.
 //! 4. A cold cache writes its root first, which ends what an older one listed, then a base.
@@ -233,6 +233,7 @@ impl Cache {
         self.regions.begin_marking();
         if self.lists_all() {
             self.clear_settled();
+            self.regions.begin_listing();
             self.journal.base.clear();
             self.list_segments();
             self.journal.base.threshold = self.next_sequence;
@@ -290,7 +291,8 @@ impl Cache {
             self.journal.base.segments[number] = (segment.sequence, segment.count);
             let mut slot = segment.list.first;
             while slot != NONE {
-                if self.frames.key(slot).is_some() {
+                if let Some(key) = self.frames.key(slot) {
+                    self.regions.list(self.geometry.region(key));
                     let ordinal = self.frames.place(slot).ordinal;
                     self.journal.base.set_fresh(number as u32, ordinal);
                 }
@@ -326,6 +328,7 @@ impl Cache {
             }
             JournalStep::FlushBase => {
                 let is_first = !std::mem::replace(&mut self.journal.has_base, true);
+                self.regions.end_listing();
                 self.marks_are_durable(io);
                 if is_first && self.phase == Phase::Starting {
                     self.check_medium(io);

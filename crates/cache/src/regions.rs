@@ -1,9 +1,11 @@
 //! What is known of each region of the volume: whether it is marked, and whether a frame that is
 //! read now may be kept.
 //!
-//! A region is marked in the journal before it is written for the first time, and unmarked only
-//! when the writes are durable on the backing device and the journal lists which frames are fresh.
-//! So after a crash all frames of a region without a mark are fresh.
+//! A region of which a start could find frames is marked in the journal before it is written for the
+//! first time, and unmarked only when the writes are durable on the backing device and the journal
+//! lists which frames are fresh. A region of which it would find none needs no mark to be written,
+//! and no frame of it is kept until it has one or what was written is durable. So after a crash all
+//! frames of a region without a mark are fresh.
 
 use model::engine::REQUESTS_MAX;
 
@@ -20,7 +22,14 @@ pub(crate) enum Mark {
     Durable,
 }
 
-/// All regions; 24 bytes each.
+/// A start may find frames of the region on the medium.
+const FOUND: u8 = 1;
+/// The base that is being written lists a frame of it.
+const LISTED: u8 = 2;
+/// A frame of it was kept since that base was begun.
+const KEPT: u8 = 4;
+
+/// All regions; 25 bytes each.
 #[derive(Clone, Debug)]
 pub(crate) struct Regions {
     marks: Box<[Mark]>,
@@ -33,6 +42,10 @@ pub(crate) struct Regions {
     /// A flush failed that should have made its writes durable: kernels and disks may have dropped
     /// them since, and the next flush says nothing of them.
     doubted: Box<[bool]>,
+    /// What a start would find of it: `FOUND`, `LISTED`, `KEPT`.
+    found: Box<[u8]>,
+    /// The base that is being written lists all fresh frames.
+    is_listing: bool,
     /// Flushes of the backing device that were begun.
     begun: u64,
     /// Those that are under way.
@@ -55,6 +68,9 @@ impl Regions {
             writes: vec![0; count].into_boxed_slice(),
             flushes: vec![0; count].into_boxed_slice(),
             doubted: vec![false; count].into_boxed_slice(),
+            // Nothing is known of the medium before the first base lists what it has.
+            found: vec![FOUND; count].into_boxed_slice(),
+            is_listing: false,
             begun: 1,
             flushing: Vec::with_capacity(REQUESTS_MAX + 1),
             done: 0,
@@ -80,6 +96,43 @@ impl Regions {
             self.wanted.push(region as u32);
         }
         self.marks[region] == Mark::Durable
+    }
+
+    /// Whether a write needs a mark: a start could find a frame that it makes stale.
+    pub(crate) fn needs_mark(&self, region: usize) -> bool {
+        self.found[region] & FOUND != 0
+    }
+
+    /// Whether a frame that holds what the backing device has now may be kept: a power cut takes
+    /// nothing of that back, or the region is marked.
+    pub(crate) fn may_keep(&self, region: usize) -> bool {
+        let is_durable = !self.is_unflushed(region) && !self.doubted[region];
+        self.marks[region] == Mark::Durable || is_durable
+    }
+
+    /// A frame of the region is kept.
+    pub(crate) fn keep(&mut self, region: usize) {
+        self.found[region] |= FOUND | KEPT;
+    }
+
+    /// A base that lists all fresh frames is begun.
+    pub(crate) fn begin_listing(&mut self) {
+        self.is_listing = true;
+        self.found.iter_mut().for_each(|found| *found &= FOUND);
+    }
+
+    /// It lists a frame of the region.
+    pub(crate) fn list(&mut self, region: usize) {
+        self.found[region] |= LISTED;
+    }
+
+    /// A base is durable: a start finds what it lists, and what was kept since.
+    pub(crate) fn end_listing(&mut self) {
+        if std::mem::take(&mut self.is_listing) {
+            for found in &mut self.found {
+                *found = if *found & (LISTED | KEPT) == 0 { 0 } else { FOUND };
+            }
+        }
     }
 
     /// Regions that ask for a mark.
@@ -161,7 +214,8 @@ impl Regions {
     pub(crate) fn bytes(&self) -> u64 {
         let each = size_of::<Mark>() + size_of::<u32>() + size_of::<u16>() + size_of::<u64>();
         let lists = self.wanted.capacity() + self.writing.capacity();
-        (self.marks.len() * (each + size_of::<bool>()) + lists * size_of::<u32>()) as u64
+        (self.marks.len() * (each + size_of::<bool>() + size_of::<u8>()) + lists * size_of::<u32>())
+            as u64
     }
 
     /// Whether the mark can go: no write is under way, and all are durable on the backing device.

@@ -137,8 +137,14 @@ impl fmt::Display for Cold {
 /// what the rule prevents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// A write is sent only after its region is marked durably.
+    /// A write is sent only after its region is marked durably, if a start could find frames of it.
     pub mark_before_write: bool,
+    /// A frame of a region with writes that a power cut could take back is kept only after the
+    /// region is marked durably.
+    pub mark_before_keeping: bool,
+    /// What a start could find of a region is what the base lists and what was kept since, also if
+    /// it left the index meanwhile.
+    pub mark_what_a_start_finds: bool,
     /// What was read while the region was written is not cached.
     pub drop_raced_fills: bool,
     /// A segment is recovered only if its sequence is the one that the journal lists, or later.
@@ -161,6 +167,8 @@ impl Rules {
     /// All of them.
     pub const KEPT: Self = Self {
         mark_before_write: true,
+        mark_before_keeping: true,
+        mark_what_a_start_finds: true,
         drop_raced_fills: true,
         check_sequences: true,
         flush_before_clearing: true,
@@ -172,8 +180,10 @@ impl Rules {
     };
 
     /// Each with another rule broken, and what that is called.
-    pub const BROKEN: [(&'static str, Self); 9] = [
+    pub const BROKEN: [(&'static str, Self); 11] = [
         ("writes before the mark", Self { mark_before_write: false, ..Self::KEPT }),
+        ("keeps what a cut takes back", Self { mark_before_keeping: false, ..Self::KEPT }),
+        ("asks the index for marks", Self { mark_what_a_start_finds: false, ..Self::KEPT }),
         ("keeps raced fills", Self { drop_raced_fills: false, ..Self::KEPT }),
         ("takes old segments", Self { check_sequences: false, ..Self::KEPT }),
         ("clears without a flush", Self { flush_before_clearing: false, ..Self::KEPT }),

@@ -1,4 +1,5 @@
-//! Writes and discards: frames are dropped first, the region is marked, then the disk is written.
+//! Writes and discards: frames are dropped first, the region is marked if a start could find frames
+//! of it, then the disk is written.
 //!
 //! What was cached of a frame and is written as a whole is cached again from the data of the write,
 //! once the disk has it and if nothing else wrote the region meanwhile.
@@ -120,13 +121,13 @@ impl Cache {
         self.journal.witness_writes += u32::from(write.touches_witness);
     }
 
-    /// Sends a write if its regions are marked durably; whether it was sent.
+    /// Sends a write if its regions are marked durably or need no mark; whether it was sent.
     fn send_if_marked(&mut self, at: usize, io: &mut Io<'_>) -> bool {
         let Some(write) = self.writes.get(at).copied() else { return true };
         let mut is_marked = self.journal.witness_durable >= write.witness;
         if write.len > 0 {
             for region in self.regions_of(write.offset, write.len) {
-                is_marked &= self.regions.want(region);
+                is_marked &= !self.needs_mark(region) || self.regions.want(region);
             }
         }
         if !is_marked && self.rules.mark_before_write && !self.needs_no_marks() {
@@ -140,6 +141,15 @@ impl Cache {
         };
         self.operate(Device::Backing, operation, Pending::BackingWrite { write: at }, io);
         true
+    }
+
+    fn needs_mark(&self, region: usize) -> bool {
+        if self.rules.mark_what_a_start_finds {
+            return self.regions.needs_mark(region);
+        }
+        let frames = (self.geometry.region_bytes / u64::from(self.geometry.frame_bytes)) as u32;
+        let first = region as u32 * frames;
+        (first..first + frames).any(|key| self.frames.find(key).is_some())
     }
 
     /// Sends those waiting writes whose regions are marked now.

@@ -71,7 +71,7 @@ fn run_faults(seed: u64, rules: Rules) -> Result<Seen, String> {
         if world.random.below(3) == 0 {
             snapshot = world.medium.contents();
         }
-        let event = world.random.below(28);
+        let event = world.random.below(32);
         happen(&mut world, event, &snapshot)?;
     }
     calm(&mut world)?;
@@ -128,12 +128,26 @@ fn happen(world: &mut World, event: u64, snapshot: &[u8]) -> Result<(), String> 
             world.attach();
         }
         7 | 25 | 26 => {
-            // Nothing is flushed until the power is cut.
+            // Nothing is flushed until the power is cut, but what the cache itself wants flushed.
             world.never_flushes = true;
             for _ in 0..4 {
                 world.steps(60)?;
                 world.tick(3_000_000_000)?;
             }
+            world.crash(true)?;
+            world.attach();
+        }
+        28..=31 => {
+            // The cache has what nothing flushed, and lists it, when the power is cut.
+            calm(world)?;
+            world.flush()?;
+            world.never_flushes = true;
+            world.spares_witness = true;
+            world.steps(400)?;
+            world.drain()?;
+            world.tick(3_000_000_000)?;
+            world.drain()?;
+            world.spares_witness = false;
             world.crash(true)?;
             world.attach();
         }

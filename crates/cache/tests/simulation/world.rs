@@ -102,6 +102,8 @@ pub struct World {
     pub is_slow: bool,
     /// Clients do not flush.
     pub never_flushes: bool,
+    /// Clients leave alone what identifies the volume, for which the cache itself flushes.
+    pub spares_witness: bool,
     /// When the superblock shows a write elsewhere.
     pub proof: ChangeProof,
     /// The power is cut at this write or flush of any device.
@@ -196,6 +198,7 @@ impl World {
             now_ns: 0,
             is_slow: false,
             never_flushes: false,
+            spares_witness: false,
             proof: ChangeProof::Always,
             cut_at: None,
             done: 0,
@@ -386,6 +389,13 @@ impl World {
         self.ask(Asked { version, step, ..Asked::new(request, first, sectors) })
     }
 
+    /// Makes all that was written durable.
+    pub fn flush(&mut self) -> Result<(), String> {
+        self.drain()?;
+        self.ask_other(Request::Flush)?;
+        self.drain()
+    }
+
     fn ask_other(&mut self, request: Request) -> Result<(), String> {
         let answered = if request == Request::Flush { self.answered.clone() } else { Vec::new() };
         self.ask(Asked { answered, ..Asked::new(request, 0, 0) })
@@ -535,6 +545,9 @@ impl World {
         let mut first = self.random.below(span);
         if self.random.below(3) == 0 {
             first = first / 8 * 8;
+        }
+        if self.spares_witness {
+            first = first.max(WITNESS_SECTORS);
         }
         let sectors = sectors.min(all - first);
         match self.random.below(100) {
