@@ -15,6 +15,7 @@ use model::engine::{ErrorNumber, IoResult, OperationId};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
+use std::mem::{Discriminant, discriminant};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +28,7 @@ const WAITING: usize = 1024;
 /// Operations that are one request to the device, at most.
 pub(super) const MERGED_MAX: usize = 8;
 /// The bytes of such a request, at most: what a kernel sends to a disk at once.
-const MERGED_BYTES_MAX: usize = 1 << 20;
+const MERGED_BYTES_MAX: u64 = 1 << 20;
 
 /// An operation with the memory that it reads or fills.
 #[derive(Debug)]
@@ -68,12 +69,33 @@ impl DeviceOperation {
         };
         Some(offset..offset + len as u64)
     }
+}
 
-    /// Whether `next` does the same with what follows on the device.
-    fn is_followed_by(&self, next: &Self) -> bool {
-        let is_same = std::mem::discriminant(self) == std::mem::discriminant(next);
-        let ranges = self.range().zip(next.range());
-        is_same && ranges.is_some_and(|(range, next)| range.end == next.start)
+/// Operations that do the same with what follows on the device: one request to it.
+#[derive(Debug)]
+pub(super) struct OperationGroup {
+    kind: Discriminant<DeviceOperation>,
+    range: Option<Range<u64>>,
+    count: usize,
+}
+
+impl OperationGroup {
+    /// A group of one.
+    pub(super) fn of(work: &DeviceOperation) -> Self {
+        Self { kind: discriminant(work), range: work.range(), count: 1 }
+    }
+
+    /// Adds an operation, if it belongs to the group and there is room.
+    pub(super) fn takes(&mut self, work: &DeviceOperation) -> bool {
+        let Some((range, added)) = self.range.as_mut().zip(work.range()) else { return false };
+        let follows = range.end == added.start && self.kind == discriminant(work);
+        let takes =
+            follows && self.count < MERGED_MAX && added.end - range.start <= MERGED_BYTES_MAX;
+        if takes {
+            range.end = added.end;
+            self.count += 1;
+        }
+        takes
     }
 }
 
@@ -114,9 +136,14 @@ impl Pool {
     /// Adds operations together, so that those which follow each other are found so.
     pub(super) fn add(&self, jobs: impl Iterator<Item = QueuedOperation>) {
         let mut queue = self.queue();
+        let mut group: Option<OperationGroup> = None;
         for job in jobs {
+            // One thread takes all of a group.
+            if !group.as_mut().is_some_and(|group| group.takes(&job.work)) {
+                group = Some(OperationGroup::of(&job.work));
+                self.wake.notify_one();
+            }
             queue.jobs.push_back(job);
-            self.wake.notify_one();
         }
     }
 
@@ -149,23 +176,33 @@ impl Pool {
         let waits = |queue: &mut JobQueue| queue.jobs.is_empty() && !queue.is_closed;
         let waited = self.wake.wait_while(self.queue(), waits);
         let jobs = &mut waited.unwrap_or_else(PoisonError::into_inner).jobs;
-        let mut bytes = 0;
-        while let Some(next) = jobs.front()
-            && taken.len() < MERGED_MAX
-        {
-            bytes += next.work.range().map_or(0, |range| range.end - range.start);
-            let follows = taken.last().map(|last| last.work.is_followed_by(&next.work));
-            if follows.is_some_and(|follows| !follows || bytes > MERGED_BYTES_MAX as u64) {
-                break;
-            }
+        let Some(first) = jobs.pop_front() else { return false };
+        let mut group = OperationGroup::of(&first.work);
+        taken.push(first);
+        while jobs.front().is_some_and(|next| group.takes(&next.work)) {
             taken.extend(jobs.pop_front());
         }
-        !taken.is_empty()
+        true
+    }
+
+    /// Does a group of operations; how each ended.
+    pub(super) fn perform_group(
+        &self,
+        group: &mut [QueuedOperation],
+        grows: bool,
+    ) -> [IoResult; MERGED_MAX] {
+        let mut results = [Ok(()); MERGED_MAX];
+        if group.len() == 1 || !self.perform_together(group) {
+            for (job, result) in group.iter_mut().zip(&mut results) {
+                *result = self.perform(&mut job.work, grows);
+            }
+        }
+        results
     }
 
     /// Does operations that follow each other as one; false if that did not do them all, and each
     /// must be done alone.
-    pub(super) fn perform_together(&self, jobs: &mut [QueuedOperation]) -> bool {
+    fn perform_together(&self, jobs: &mut [QueuedOperation]) -> bool {
         let Some(range) = jobs.first().and_then(|first| first.work.range()) else { return false };
         let Some(end) = jobs.last().and_then(|last| last.work.range()) else { return false };
         let wanted = (end.end - range.start) as usize;

@@ -6,7 +6,7 @@
 
 use super::DriverOptions;
 use super::caller_read::FileReader;
-use super::pool::{DeviceOperation, MERGED_MAX, Pool, QueuedOperation};
+use super::pool::{DeviceOperation, MERGED_MAX, OperationGroup, Pool, QueuedOperation};
 use crate::volume::VolumeResult;
 use model::engine::{
     BufferId, BufferRange, Device, Engine, ErrorNumber, Event, Input, IoResult, Operation,
@@ -66,6 +66,41 @@ struct Consequences {
     /// The first read of the medium is begun for the caller, who ends it.
     may_read: bool,
     begun: Option<CallerRead>,
+    /// What the caller does itself, if there is one.
+    own: Option<OwnOperations>,
+}
+
+/// The first operations on the volume that a request wants: its caller has to wait for them in any
+/// case, and waking another thread up would take longer than a quick disk does.
+#[derive(Default)]
+struct OwnOperations {
+    jobs: Vec<QueuedOperation>,
+    group: Option<OperationGroup>,
+}
+
+impl Consequences {
+    /// Of inputs that a caller brings.
+    fn of_caller(may_read: bool) -> Self {
+        Self { may_read, own: Some(OwnOperations::default()), ..Self::default() }
+    }
+}
+
+impl OwnOperations {
+    /// Adds an operation, or gives it back if it is no part of the same request to the disk.
+    fn take(&mut self, job: QueuedOperation) -> Option<QueuedOperation> {
+        let belongs = match &mut self.group {
+            Some(group) => group.takes(&job.work),
+            None => {
+                self.group = Some(OperationGroup::of(&job.work));
+                true
+            }
+        };
+        if !belongs {
+            return Some(job);
+        }
+        self.jobs.push(job);
+        None
+    }
 }
 
 /// What is under the lock.
@@ -150,9 +185,9 @@ impl DriverState {
         Some(CallerRead { id, reader, part: self.buffers.exclude(data), pool })
     }
 
-    /// Leases the memory of an operation, which [`DriverState::give_to_pools`] then gives away.
-    fn give_out(&mut self, id: OperationId, device: Device, operation: Operation) {
-        let work = match operation {
+    /// An operation with a lease of its memory.
+    fn leased(&mut self, operation: Operation) -> DeviceOperation {
+        match operation {
             Operation::Read { offset, data } => {
                 DeviceOperation::Read { offset, part: self.buffers.exclude(data) }
             }
@@ -167,8 +202,7 @@ impl DriverState {
                 DeviceOperation::WriteZeroes(offset..offset.saturating_add(len))
             }
             Operation::Revoke => DeviceOperation::Revoke,
-        };
-        self.given_out.push((device, QueuedOperation { id, work }));
+        }
     }
 
     /// Gives operations to the pools that their devices have now: those of one device together.
@@ -265,13 +299,22 @@ impl SharedDriver {
     fn work(&self, device: Device, pool: &Pool) {
         let mut taken = Vec::with_capacity(MERGED_MAX);
         while pool.take_next(&mut taken) {
-            let is_done = taken.len() > 1 && pool.perform_together(&mut taken);
-            for QueuedOperation { id, mut work } in taken.drain(..) {
-                let grows = device == Device::Cache;
-                let result = if is_done { Ok(()) } else { pool.perform(&mut work, grows) };
-                self.completed(pool, id, work, result);
-            }
+            self.perform(pool, &mut taken, device == Device::Cache);
         }
+    }
+
+    /// Does a group of operations.
+    fn perform(&self, pool: &Pool, group: &mut Vec<QueuedOperation>, grows: bool) {
+        let results = pool.perform_group(group, grows);
+        let mut core = self.lock();
+        let mut follows = Consequences::default();
+        for (QueuedOperation { id, work }, result) in group.drain(..).zip(results) {
+            if let Some(reader) = core.take_back(work) {
+                pool.end_read(reader);
+            }
+            self.handle(&mut core, Input::Completion { id, result }, &mut follows);
+        }
+        self.conclude(core, follows);
     }
 
     fn completed(&self, pool: &Pool, id: OperationId, work: DeviceOperation, result: IoResult) {
@@ -327,7 +370,12 @@ impl SharedDriver {
                                 continue;
                             }
                         }
-                        core.give_out(id, device, operation);
+                        let job = QueuedOperation { id, work: core.leased(operation) };
+                        let left = match follows.own.as_mut() {
+                            Some(own) if device == Device::Backing => own.take(job),
+                            _ => Some(job),
+                        };
+                        core.given_out.extend(left.map(|job| (device, job)));
                     }
                     Output::Complete { id, result } => self.complete(core, id, result),
                     Output::Event(event) => follows.events.push(event),
@@ -346,16 +394,20 @@ impl SharedDriver {
         }
     }
 
-    /// Gives out the operations, then reports what is to be known; the read that this caller has
-    /// begun.
+    /// Gives out the operations, reports what is to be known, and does what is left to the caller;
+    /// the read that it has begun.
     fn conclude(
         &self,
         mut guard: MutexGuard<'_, DriverState>,
         follows: Consequences,
     ) -> Option<CallerRead> {
         guard.give_to_pools();
+        let volume = Arc::clone(&guard.pools[Device::Backing as usize]);
         drop(guard);
         follows.events.into_iter().for_each(|event| (self.report)(event));
+        if let Some(mut own) = follows.own.filter(|own| !own.jobs.is_empty()) {
+            self.perform(&volume, &mut own.jobs, false);
+        }
         follows.begun
     }
 
@@ -398,7 +450,7 @@ impl SharedDriver {
             }
             core = self.wait_for_room(core);
         };
-        let mut follows = Consequences::default();
+        let mut follows = Consequences::of_caller(false);
         self.open(&mut core, slot, request, &mut follows);
         self.conclude(core, follows);
         self.end(slot, None)
@@ -472,7 +524,7 @@ impl SharedDriver {
             self.lock().buffers.end_exclusive(part);
         }
         let mut core = self.lock();
-        let mut follows = Consequences { may_read, ..Consequences::default() };
+        let mut follows = Consequences::of_caller(may_read);
         for &Piece { slot, offset, ref data } in pieces {
             let range = BufferRange::first(core.slots[slot].buffer, data.len());
             let request = match data {

@@ -115,7 +115,8 @@ fn attach(
         witnesses: vec![Witness { offset: 0, bytes: head }],
         proof: cache::ChangeProof::Always,
         may_format: true,
-        limits: Limits::fit(&geometry),
+        // A load of seconds writes what a day should not.
+        limits: Limits { budget_bytes_per_day: 1 << 40, ..Limits::fit(&geometry) },
     };
     let path = directory.join("journal");
     let devices = DriverDevices {
@@ -195,6 +196,10 @@ fn a_medium_that_vanishes_costs_no_request() {
     assert_eq!(start, Start::Cold(Cold::New));
     let driver = Arc::new(driver);
     let (tally, stop) = (Tally::default(), AtomicBool::new(false));
+    let reads = |scene: &Scene| {
+        let asked = scene.disk.requests();
+        asked.iter().filter(|it| it.kind == testkit::disk_model::RequestKind::Read).count()
+    };
     std::thread::scope(|scope| {
         for part in 0..4 {
             let (driver, tally, stop) = (&driver, &tally, &stop);
@@ -208,8 +213,13 @@ fn a_medium_that_vanishes_costs_no_request() {
                 });
             };
             let reported = |event| events.lock().unwrap().contains(&event);
+            let is_hit = || {
+                let before = reads(&scene);
+                wait_until("frames are read of the medium", || reads(&scene) > before + 50);
+            };
+            wait_until("it serves", || reported(Event::CacheOn));
             for _ in 0..3 {
-                goes_on();
+                is_hit();
                 events.lock().unwrap().clear();
                 scene.disk.unplug();
                 let off = Event::CacheOff { why: CacheOff::Errors };
@@ -221,7 +231,7 @@ fn a_medium_that_vanishes_costs_no_request() {
                 driver.replace_cache(Arc::new(medium), Some(&file)).unwrap();
                 wait_until("it serves again", || reported(Event::CacheOn));
             }
-            goes_on();
+            is_hit();
         }));
         stop.store(true, Ordering::Relaxed);
         run.unwrap();
@@ -229,21 +239,19 @@ fn a_medium_that_vanishes_costs_no_request() {
     assert_eq!((tally.errors.into_inner(), tally.wrong.into_inner()), (0, 0));
     assert_eq!(driver.detach(PATIENCE), Some(true), "{:?}", events.lock().unwrap());
     drop(driver);
-    let reads = |scene: &Scene| {
-        let asked = scene.disk.requests();
-        asked.iter().filter(|it| it.kind == testkit::disk_model::RequestKind::Read).count()
-    };
-    // Warm: besides its summaries, frames of the medium are read.
-    scene.disk.set_plan(FaultPlan::new());
-    let (driver, start, _) = scene.attach();
+    // Warm: once it has recovered, frames of the medium are read.
+    let (driver, start, events) = scene.attach();
     assert_eq!(start, Start::Warm);
+    let is_recovered = |event: &Event| matches!(event, Event::Recovered { .. });
+    wait_until("it has recovered", || events.lock().unwrap().iter().any(is_recovered));
+    scene.disk.set_plan(FaultPlan::new());
     let stored = std::fs::read(scene.path("volume")).unwrap();
     let mut read = vec![0; VOLUME as usize];
     for (at, part) in read.chunks_exact_mut(BLOCK).enumerate() {
         driver.read((at * BLOCK) as u64, part).unwrap();
     }
     assert!(read == stored);
-    assert!(reads(&scene) > SEGMENTS as usize + 1, "{}", reads(&scene));
+    assert!(reads(&scene) > 0, "no frame was warm");
     assert_eq!(driver.detach(PATIENCE), Some(true));
 }
 
