@@ -9,11 +9,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::process::Command;
-
-use support::program;
-use testkit::TempDir;
+use support::Found;
 
 const SCRIPTS: [(&str, &str); 6] = [
     ("blocks.py", include_str!("boost_attach_guest/blocks.py")),
@@ -33,26 +29,7 @@ const LONGEST_S: f64 = 30.0;
 /// Skewed requests whose hits are counted.
 const REQUESTS: f64 = 300.0;
 
-/// What the scripts say, by name.
-struct Found(BTreeMap<String, String>);
-
 impl Found {
-    #[track_caller]
-    fn is(&self, name: &str, value: &str) {
-        assert_eq!(self.0.get(name).map(String::as_str), Some(value), "{name}: {:#?}", self.0);
-    }
-
-    #[track_caller]
-    fn number(&self, name: &str) -> f64 {
-        let value = self.0.get(name).and_then(|value| value.parse().ok());
-        value.unwrap_or_else(|| panic!("{name}: {:#?}", self.0))
-    }
-
-    #[track_caller]
-    fn is_above(&self, name: &str, least: f64) {
-        assert!(self.number(name) > least, "{name} is not above {least}: {:#?}", self.0);
-    }
-
     /// Of a verified load.
     #[track_caller]
     fn is_without_errors(&self, name: &str) {
@@ -143,19 +120,8 @@ fn units_serve_the_cache_at_each_boot_and_a_poweroff_keeps_it_warm() {
 
 /// What both boots say, by name, and their standard error.
 fn found_in_a_guest(disks: &[String], rest: &[&str]) -> (Found, String) {
-    let folder = TempDir::new();
-    for (name, text) in SCRIPTS {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    let work = TempDir::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.arg("vm").env("TMPDIR", work.path());
-    command.args(disks.iter().map(|disk| format!("--disk={disk}")));
-    command.args(["--module", "fuse", "--module", "loop"]);
-    command.arg("--bin").arg(program()).arg("--dir").arg(folder.path());
-    command.args(["--mem", "512M", "--timeout", "300"]).args(rest);
-    let run = command.output().unwrap();
-    let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    (Found(support::said(&said)), complained)
+    let disks = disks.iter().map(|disk| format!("--disk={disk}")).collect::<Vec<_>>();
+    let usual = ["--module", "fuse", "--module", "loop", "--mem", "512M", "--timeout", "300"];
+    let words = disks.iter().map(String::as_str).chain(usual).chain(rest.iter().copied());
+    support::run_guest(&SCRIPTS, &words.collect::<Vec<_>>())
 }

@@ -9,10 +9,8 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
-use support::program;
 use testkit::TempDir;
 
 const FILES: [(&str, &str); 5] = [
@@ -101,16 +99,7 @@ fn a_day_of_kills_a_stepped_clock_and_a_full_disk_leave_a_ring_that_opens() {
 
 /// What the script says, by name.
 fn found_in_a_guest(options: &[&str], out: &Path, script: &str) -> BTreeMap<String, String> {
-    let (work, folder) = (TempDir::new(), TempDir::new());
-    for (name, text) in FILES {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.arg("vm").args(options).env("TMPDIR", work.path());
-    command.arg("--bin").arg(program()).arg("--dir").arg(folder.path()).arg("--out").arg(out);
-    command.args(["--mem", "1G", "--timeout", "1500"]);
-    let run = command.args(["--", script]).output().unwrap();
-    let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    support::said(&said)
+    let usual = ["--mem", "1G", "--timeout", "1500", "--out", out.to_str().unwrap()];
+    let words = [&usual, options, &["--", script]].concat();
+    support::run_guest(&FILES, &words).0.0
 }

@@ -1,5 +1,5 @@
-//! What the tests of guests and of power cuts share: the program that they run, and what scripts
-//! say. The program is built by cargo, which knows whether it is new.
+//! What the tests of guests and of power cuts share: the program that they run, a guest that runs
+//! scripts, and what scripts say. The program is built by cargo, which knows whether it is new.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests")]
 #![allow(dead_code, reason = "each test program uses a part of it")]
@@ -7,6 +7,45 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+
+use testkit::TempDir;
+
+/// What scripts say, by name.
+pub struct Found(pub BTreeMap<String, String>);
+
+impl Found {
+    #[track_caller]
+    pub fn is(&self, name: &str, value: &str) {
+        assert_eq!(self.0.get(name).map(String::as_str), Some(value), "{name}: {:#?}", self.0);
+    }
+
+    #[track_caller]
+    pub fn number(&self, name: &str) -> f64 {
+        let value = self.0.get(name).and_then(|value| value.parse().ok());
+        value.unwrap_or_else(|| panic!("{name}: {:#?}", self.0))
+    }
+
+    #[track_caller]
+    pub fn is_above(&self, name: &str, least: f64) {
+        assert!(self.number(name) > least, "{name} is not above {least}: {:#?}", self.0);
+    }
+}
+
+/// Runs `cargo xtask vm` with these words, the tool, and `files` where the command starts; what the
+/// scripts say, and the standard error. All boots must succeed.
+pub fn run_guest(files: &[(&str, &str)], words: &[&str]) -> (Found, String) {
+    let (work, folder) = (TempDir::new(), TempDir::new());
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.arg("vm").env("TMPDIR", work.path());
+    command.arg("--bin").arg(program()).arg("--dir").arg(folder.path()).args(words);
+    let run = command.output().unwrap();
+    let [output, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert_eq!(run.status.code(), Some(0), "{output}{complained}");
+    (Found(said(&output)), complained)
+}
 
 /// The tool, as the tests' own profile has it: cargo knows whether it is new.
 pub fn program() -> PathBuf {
