@@ -1,11 +1,11 @@
 //! What is known of each region of the volume: whether it is marked, and whether a frame that is
 //! read now may be kept.
 //!
-//! A region of which a start could find frames is marked in the journal before it is written for the
-//! first time, and unmarked only when the writes are durable on the backing device and the journal
-//! lists which frames are fresh. A region of which it would find none needs no mark to be written,
-//! and no frame of it is kept until it has one or what was written is durable. So after a crash all
-//! frames of a region without a mark are fresh.
+//! A region of which a start could find frames is marked in the journal before it is written for
+//! the first time, and unmarked only when the writes are durable on the backing device and the
+//! journal lists which frames are fresh. A region of which it would find none needs no mark to be
+//! written, and no frame of it is kept until it has one or what was written is durable. So after a
+//! crash all frames of a region without a mark are fresh.
 
 use model::engine::REQUESTS_MAX;
 

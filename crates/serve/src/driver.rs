@@ -2,9 +2,8 @@
 //!
 //! - Callers of the volume block until the engine has completed their requests; the engine runs
 //!   under one lock, in the thread that brings it an input, and does no I/O itself.
-//! - Each device has threads of its own (`pool`): a medium that hangs holds up nothing else. A
-//!   caller does the first operation that its request wants of the volume itself, as it has to wait
-//!   for it, and so it reads what the medium answers (`caller_read`), but waits for that a moment.
+//! - Each device has threads of its own (`pool`): a medium that hangs holds up nothing else. What a
+//!   caller waits for in any case it does itself (`shared`, `caller_read`).
 //!   An operation belongs to the device that was there when it was given out: after
 //!   [`Driver::replace_cache`] operations of before never reach what is there now.
 //! - A thread ticks four times a second.

@@ -38,7 +38,8 @@ pub trait DriverDevice: BlockDevice + Send + Sync + 'static {
         Ok(0)
     }
 
-    /// Writes `parts`, one behind the other, in one request; fewer bytes where that is not possible.
+    /// Writes `parts`, one behind the other, in one request; fewer bytes where that is not
+    /// possible.
     ///
     /// # Errors
     /// As a write.

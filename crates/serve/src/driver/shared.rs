@@ -209,10 +209,10 @@ impl DriverState {
     fn give_to_pools(&mut self) {
         let mut given = std::mem::take(&mut self.given_out);
         for (device, pool) in Device::ALL.into_iter().zip(&self.pools) {
-            let own = given.extract_if(.., |(of, _)| *of == device).map(|(_, job)| job);
-            let mut own = own.peekable();
-            if own.peek().is_some() {
-                pool.add(own);
+            let of_device = given.extract_if(.., |(of, _)| *of == device);
+            let mut jobs = of_device.map(|(_, job)| job).peekable();
+            if jobs.peek().is_some() {
+                pool.add(jobs);
             }
         }
         self.given_out = given;
@@ -511,7 +511,8 @@ impl SharedDriver {
         }
     }
 
-    /// Opens the requests of pieces together; with `may_read` the caller may be given a read to end.
+    /// Opens the requests of pieces together; with `may_read` the caller may be given a read to
+    /// end.
     fn begin(&self, pieces: &[Piece<'_>], may_read: bool) -> Option<CallerRead> {
         for Piece { slot, data, .. } in pieces {
             let RequestData::Write(bytes) = data else { continue };
