@@ -121,7 +121,7 @@ fn units_serve_the_cache_at_each_boot_and_a_poweroff_keeps_it_warm() {
 /// What both boots say, by name, and their standard error.
 fn found_in_a_guest(disks: &[String], rest: &[&str]) -> (Found, String) {
     let disks = disks.iter().map(|disk| format!("--disk={disk}")).collect::<Vec<_>>();
-    let usual = ["--module", "fuse", "--module", "loop", "--mem", "512M", "--timeout", "300"];
+    let usual = ["--module", "fuse", "--module", "loop", "--mem", "512M", "--timeout", "900"];
     let words = disks.iter().map(String::as_str).chain(usual).chain(rest.iter().copied());
     support::run_guest(&SCRIPTS, &words.collect::<Vec<_>>())
 }
