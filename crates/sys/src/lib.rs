@@ -27,6 +27,7 @@ pub mod file_stat;
 pub mod fuse_device;
 pub mod helper;
 pub mod interrupt;
+pub mod kernel_messages;
 pub mod libc_facts;
 pub mod local_time;
 pub mod lock;
