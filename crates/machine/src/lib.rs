@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod cpu;
 pub mod damon;
 pub mod demand;
+pub mod denials;
 pub mod diskstats;
 pub mod kernel;
 pub mod maps;

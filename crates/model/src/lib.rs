@@ -13,6 +13,7 @@ pub mod compared;
 pub mod comparison;
 pub mod copy_gauges;
 pub mod curves;
+pub mod denial;
 pub mod device;
 pub mod doctor;
 pub mod duration;
