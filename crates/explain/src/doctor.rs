@@ -5,11 +5,13 @@
 //!    rows are in one file a family.
 //! 2. `diagnosis` finds the obstacle from the error number and the surroundings.
 //! 3. `lines` writes what would allow it, for the place where the program runs.
+//! 4. `denials` does so for what a security module refused, by the kernel's messages.
 //!
 //! Pure: what was tried comes in, nothing is tried here. Never inferred from a version: only an
 //! attempt says that something works.
 
 mod accounting;
+mod denials;
 mod devices;
 mod diagnosis;
 mod events;
@@ -24,6 +26,7 @@ use model::doctor::{Obstacle, SourceAttempt, SourceHealth, SourceId, SourceRepor
 use needs::{PermitText, SourceNeeds};
 use std::collections::BTreeMap;
 
+pub use denials::{denial_reports, denial_sentence, unread};
 pub use needs::CAPABILITIES;
 
 /// Every source with its needs, in the order of the report.

@@ -3,11 +3,12 @@
 //!
 //! 1. `record` tries what a recording needs, by the code that records; the files below this one try
 //!    the rest, one a family.
-//! 2. `surroundings` says what this process is.
+//! 2. `surroundings` says what this process is, `denials` what security modules refused.
 //! 3. `explain::doctor` judges, `output::doctor` writes.
 //!
 //! No setting is changed and nothing is left.
 
+mod denials;
 mod devices;
 mod memory;
 mod pressure;
@@ -43,6 +44,7 @@ pub fn doctor(args: &DoctorArgs, color: When) -> Result<Exit> {
 }
 
 fn examine(root: &Root) -> DoctorResult {
+    let start_unix_s = denials::now_unix_s();
     // The recording comes last: it locks memory for a moment.
     let mut attempts: BTreeMap<SourceId, SourceAttempt> = BTreeMap::new();
     attempts.extend(pressure::examine(root));
@@ -52,7 +54,9 @@ fn examine(root: &Root) -> DoctorResult {
     let surroundings = surroundings::read(root);
     let sources = explain::doctor::judge(&attempts, &surroundings);
     let summary = explain::doctor::summary(&sources);
-    DoctorResult::new(summary, surroundings, sources)
+    // After all attempts, whose denials are in it then.
+    let (denials, messages) = denials::read(&surroundings, start_unix_s);
+    DoctorResult::new(summary, surroundings, sources).with_denials(denials, messages)
 }
 
 /// An attempt that succeeded, with what was seen.

@@ -1,11 +1,14 @@
 //! What `terrace doctor` found, for people and for programs: the sentence, a line for each source,
-//! and for each that does not work what it costs and what would allow it.
+//! for each that does not work what it costs and what would allow it, and what security modules
+//! refused.
 
 use super::Page;
-use super::prose::{PageText, indented};
+use super::prose::{PageText, count, indented};
 use super::style::Tone;
 use super::table::tied;
-use model::doctor::{Obstacle, SourceHealth, SourceReport, Surroundings};
+use explain::doctor::denial_sentence;
+use model::denial::{DenialReport, MessagesRead};
+use model::doctor::{Obstacle, PermitLine, SourceHealth, SourceReport, Surroundings};
 use serde::Serialize;
 
 /// Where the lines of the report begin.
@@ -24,12 +27,28 @@ pub struct DoctorResult {
     pub surroundings: Surroundings,
     /// Every source, in the order of the page.
     pub sources: Vec<SourceReport>,
+    /// What security modules refused to this program, the last one first.
+    pub denials: Vec<DenialReport>,
+    /// Which of the kernel's messages were read for denials.
+    pub kernel_messages: MessagesRead,
 }
 
 impl DoctorResult {
     pub fn new(summary: String, surroundings: Surroundings, sources: Vec<SourceReport>) -> Self {
         let version = env!("CARGO_PKG_VERSION");
-        Self { schema: "terrace.doctor/1", version, summary, surroundings, sources }
+        Self {
+            schema: "terrace.doctor/1",
+            version,
+            summary,
+            surroundings,
+            sources,
+            denials: Vec::new(),
+            kernel_messages: MessagesRead::default(),
+        }
+    }
+
+    pub fn with_denials(self, denials: Vec<DenialReport>, kernel_messages: MessagesRead) -> Self {
+        Self { denials, kernel_messages, ..self }
     }
 }
 
@@ -44,7 +63,16 @@ pub fn page(result: &DoctorResult, page: Page) -> String {
     for report in result.sources.iter().filter(is_lacking) {
         out.lines(|page| lacking(report, page));
     }
-    if result.sources.iter().any(|report| is_lacking(&report)) {
+    if !result.denials.is_empty() {
+        out.lines(|page| denials(result, page));
+    } else if let Some(why) = &result.kernel_messages.why {
+        out.lines(|_| "\n".to_owned());
+        out.note(&format!(
+            "Not known: whether SELinux or AppArmor refused something, as the kernel's messages \
+             cannot be read: {why}."
+        ));
+    }
+    if result.sources.iter().any(|report| is_lacking(&report)) || !result.denials.is_empty() {
         out.lines(|_| "\n".to_owned());
         out.note("No line above was run. For containers docs/doctor.md has whole commands.");
     }
@@ -74,6 +102,44 @@ fn line(report: &SourceReport, page: Page) -> String {
     indented(&line, tone, 1, 1 + STATE_WIDTH, page)
 }
 
+/// What security modules refused, and what was looked at.
+fn denials(result: &DoctorResult, page: Page) -> String {
+    let messages = &result.kernel_messages;
+    let title = format!("Refused to terrace by a security module ({}):", messages.looked_at());
+    let mut text = format!("\n{}", indented(&title, Tone::Strong, 1, 3, page));
+    // Denials by one profile share a line.
+    let mut printed: Vec<&PermitLine> = Vec::new();
+    for report in &result.denials {
+        text.push_str(&indented(&denial_sentence(report), Tone::Plain, 3, 5, page));
+        let lines: Vec<&PermitLine> =
+            report.lines.iter().filter(|line| !printed.contains(line)).collect();
+        text.push_str(&permits(&lines, ("Suggested", "Or"), 5, page));
+        printed.extend(lines);
+    }
+    if messages.left_out > 0 {
+        let rest = format!("{} earlier ones are left out.", count(messages.left_out));
+        text.push_str(&indented(&rest, Tone::Dim, 3, 5, page));
+    }
+    const DOUBT: &str = "Any program may call itself terrace: see first that the process was one. \
+                         Where auditd runs, later denials are in its log and not here.";
+    text.push_str(&indented(DOUBT, Tone::Dim, 3, 5, page));
+    text
+}
+
+/// Lines that would allow something, each with its risk, behind `indent` spaces. `words` are what
+/// stands before the first line and before the others.
+fn permits(lines: &[&PermitLine], words: (&str, &str), indent: usize, page: Page) -> String {
+    let mut text = String::new();
+    for (index, permit) in lines.iter().enumerate() {
+        let word = if index == 0 { words.0 } else { words.1 };
+        let line = format!("{word}: {}", tied(&permit.line));
+        text.push_str(&indented(&line, Tone::Plain, indent, indent + 2, page));
+        let risk = format!("Risk: {}", permit.risk);
+        text.push_str(&indented(&risk, Tone::Dim, indent + 2, indent + 4, page));
+    }
+    text
+}
+
 /// What is missing of one source.
 fn lacking(report: &SourceReport, page: Page) -> String {
     let number = report.errno.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -82,12 +148,8 @@ fn lacking(report: &SourceReport, page: Page) -> String {
     let cost = format!("Costs {}: {}.", report.cost.commands.join(", "), report.cost.then);
     let mut text = format!("\n{}", indented(&title, Tone::Strong, 1, 3, page));
     text.push_str(&indented(&cost, Tone::Plain, 3, 5, page));
-    for (index, permit) in report.lines.iter().enumerate() {
-        let word = if index == 0 { "Allow" } else { "Or" };
-        let line = format!("{word}: {}", tied(&permit.line));
-        text.push_str(&indented(&line, Tone::Plain, 3, 5, page));
-        text.push_str(&indented(&format!("Risk: {}", permit.risk), Tone::Dim, 5, 7, page));
-    }
+    let lines: Vec<&PermitLine> = report.lines.iter().collect();
+    text.push_str(&permits(&lines, ("Allow", "Or"), 3, page));
     if report.lines.is_empty() {
         let none = match report.obstacle {
             Some(Obstacle::Unknown) => "No line is known that allows it.",
@@ -101,7 +163,8 @@ fn lacking(report: &SourceReport, page: Page) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::doctor::{PermitLine, SourceCost, SourceId};
+    use model::denial::{Denial, SecurityModule};
+    use model::doctor::{SourceCost, SourceId};
 
     fn report(health: SourceHealth, lines: Vec<PermitLine>) -> SourceReport {
         let is_lacking = health != SourceHealth::Works;
@@ -142,6 +205,72 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    fn refused(name: &str) -> DenialReport {
+        DenialReport {
+            denial: Denial {
+                module: SecurityModule::AppArmor,
+                subject: "/usr/bin/terrace".to_owned(),
+                operation: "open".to_owned(),
+                object: Some(name.to_owned()),
+                object_context: None,
+                class: Some("file".to_owned()),
+                rights: Some("r".to_owned()),
+                pid: Some(7),
+                uid: Some(0),
+                thread: "terrace".to_owned(),
+                is_own: false,
+                count: 2,
+                last_unix_s: 1,
+            },
+            last: "1970-01-01 00:00:01".to_owned(),
+            lines: vec![
+                PermitLine { line: "sudo one".to_owned(), risk: "First.".to_owned() },
+                PermitLine { line: "sudo two".to_owned(), risk: "Second.".to_owned() },
+            ],
+        }
+    }
+
+    fn with_denials(denials: Vec<DenialReport>, messages: MessagesRead) -> String {
+        let sources = vec![report(SourceHealth::Works, Vec::new())];
+        let result = DoctorResult::new("1 of 1.".to_owned(), Surroundings::default(), sources);
+        page(&result.with_denials(denials, messages), Page::plain(120))
+    }
+
+    #[test]
+    fn modules_are_named_only_where_a_denial_was_seen() {
+        let looked = MessagesRead { readable: true, is_whole: true, ..MessagesRead::default() };
+        let none = with_denials(Vec::new(), looked.clone());
+        for word in ["AppArmor", "SELinux", "security module", "messages", "No line"] {
+            assert!(!none.contains(word), "{word}: {none}");
+        }
+        let seen = vec![refused("/etc/x\u{1b}[31m"), refused("/etc/y")];
+        let text = with_denials(seen, MessagesRead { left_out: 3, ..looked });
+        for part in [
+            "\n Refused to terrace by a security module (the kernel's messages since boot):\n",
+            "\n   1970-01-01 00:00:01: AppArmor, profile /usr/bin/terrace: open of \
+             '/etc/x\\x1b[31m' (file, r), by process 7",
+            "\n     Suggested: sudo one\n       Risk: First.\n     Or: sudo two\n",
+            "\n   3 earlier ones are left out.\n",
+            "Any program may call itself terrace",
+            "Where auditd runs",
+            "No line above was run.",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(text.contains("of /etc/y (file, r)"), "{text}");
+        assert_eq!(text.matches("sudo one").count(), 1, "it is the line of both: {text}");
+    }
+
+    #[test]
+    fn messages_that_cannot_be_read_are_not_taken_for_none() {
+        let text = with_denials(Vec::new(), explain::doctor::unread("cannot open /dev/kmsg", true));
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = "refused something, as the kernel's messages cannot be read: cannot open \
+                        /dev/kmsg; it takes";
+        assert!(flat.contains(expected), "{text}");
     }
 
     #[test]

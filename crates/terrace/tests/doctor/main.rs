@@ -7,6 +7,7 @@
 mod support;
 
 mod allowed;
+mod denials;
 mod refused;
 mod report;
 
