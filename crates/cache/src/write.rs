@@ -143,6 +143,8 @@ impl Cache {
         true
     }
 
+    /// Whether a start could find a frame of the region. The index does not say it: a frame that
+    /// left it is on the medium still, and in the base.
     fn needs_mark(&self, region: usize) -> bool {
         if self.rules.mark_what_a_start_finds {
             return self.regions.needs_mark(region);

@@ -64,7 +64,7 @@ impl FileDevice {
     }
 
     /// Reads into `parts`, one behind the other, with one system call; the number of bytes read,
-    /// which may be fewer than there are.
+    /// which may be fewer than there are. An uncached device reads none so.
     ///
     /// # Errors
     /// As [`BlockDevice::read_at`].
@@ -73,16 +73,22 @@ impl FileDevice {
         parts: &mut [IoSliceMut<'_>],
         offset: u64,
     ) -> DeviceResult<usize> {
+        if self.is_uncached {
+            return Ok(0);
+        }
         file::read_vectored_at(&self.file, parts, offset)
             .map_err(|error| DeviceError::new(error.operation, Some(offset), error.source))
     }
 
     /// Writes `parts`, one behind the other, with one system call; the number of bytes written,
-    /// which may be fewer than there is room for.
+    /// which may be fewer than there is room for. An uncached device writes none so.
     ///
     /// # Errors
     /// As [`BlockDevice::write_at`].
     pub fn write_vectored_at(&self, parts: &[IoSlice<'_>], offset: u64) -> DeviceResult<usize> {
+        if self.is_uncached {
+            return Ok(0);
+        }
         let written = file::write_vectored_at(&self.file, parts, offset)
             .map_err(|error| DeviceError::new(error.operation, Some(offset), error.source))?;
         if self.is_durable {
@@ -220,6 +226,10 @@ mod tests {
         let mut parts = [IoSliceMut::new(&mut head)];
         let error = device.read_vectored_at(&mut parts, u64::MAX).unwrap_err();
         assert_eq!(error.offset, Some(u64::MAX));
+        // It would leave pages in the cache.
+        let uncached = device.uncached();
+        assert_eq!(uncached.read_vectored_at(&mut parts, 100).unwrap(), 0);
+        assert_eq!(uncached.write_vectored_at(&[IoSlice::new(b"x")], 100).unwrap(), 0);
     }
 
     #[test]

@@ -230,7 +230,7 @@ impl Pool {
 
     /// Does an operation; a panic of the device is an error of it alone. A medium that `grows` has
     /// zeros behind its end.
-    pub(super) fn perform(&self, work: &mut DeviceOperation, grows: bool) -> IoResult {
+    fn perform(&self, work: &mut DeviceOperation, grows: bool) -> IoResult {
         let device = self.device.as_ref();
         let done = catch_unwind(AssertUnwindSafe(|| match work {
             DeviceOperation::Read { offset, part } => {

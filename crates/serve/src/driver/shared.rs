@@ -306,9 +306,14 @@ impl SharedDriver {
     /// Does a group of operations.
     fn perform(&self, pool: &Pool, group: &mut Vec<QueuedOperation>, grows: bool) {
         let results = pool.perform_group(group, grows);
+        self.completed(pool, group.drain(..).zip(results));
+    }
+
+    /// Says to the engine how operations ended, all under one lock.
+    fn completed(&self, pool: &Pool, ended: impl Iterator<Item = (QueuedOperation, IoResult)>) {
         let mut core = self.lock();
         let mut follows = Consequences::default();
-        for (QueuedOperation { id, work }, result) in group.drain(..).zip(results) {
+        for (QueuedOperation { id, work }, result) in ended {
             if let Some(reader) = core.take_back(work) {
                 pool.end_read(reader);
             }
@@ -317,31 +322,19 @@ impl SharedDriver {
         self.conclude(core, follows);
     }
 
-    fn completed(&self, pool: &Pool, id: OperationId, work: DeviceOperation, result: IoResult) {
-        let mut core = self.lock();
-        if let Some(reader) = core.take_back(work) {
-            pool.end_read(reader);
-        }
-        self.input(core, Input::Completion { id, result });
-    }
-
     /// Ends a read that this caller has begun, or leaves it to a thread if it takes long.
     fn end_read(self: &Arc<Self>, read: CallerRead) {
         let CallerRead { id, mut reader, mut part, pool } = read;
         let ended = reader.end(part.bytes_mut(), false);
-        let work = DeviceOperation::Begun { reader, part };
+        let job = QueuedOperation { id, work: DeviceOperation::Begun { reader, part } };
         if let Some(result) = ended {
-            return self.completed(&pool, id, work, result);
+            return self.completed(&pool, std::iter::once((job, result)));
         }
-        let Err(QueuedOperation { id, mut work }) = pool.add_late(QueuedOperation { id, work })
-        else {
-            return;
-        };
+        let Err(job) = pool.add_late(job) else { return };
         // The medium was replaced meanwhile.
         let shared = Arc::clone(self);
         let late = move || {
-            let result = pool.perform(&mut work, true);
-            shared.completed(&pool, id, work, result);
+            shared.perform(&pool, &mut vec![job], true);
         };
         let _ = std::thread::Builder::new().name("engine-late".to_owned()).spawn(late);
     }
@@ -402,11 +395,12 @@ impl SharedDriver {
         follows: Consequences,
     ) -> Option<CallerRead> {
         guard.give_to_pools();
-        let volume = Arc::clone(&guard.pools[Device::Backing as usize]);
+        let own = follows.own.map(|own| own.jobs).filter(|jobs| !jobs.is_empty());
+        let own = own.map(|jobs| (jobs, Arc::clone(&guard.pools[Device::Backing as usize])));
         drop(guard);
         follows.events.into_iter().for_each(|event| (self.report)(event));
-        if let Some(mut own) = follows.own.filter(|own| !own.jobs.is_empty()) {
-            self.perform(&volume, &mut own.jobs, false);
+        if let Some((mut jobs, volume)) = own {
+            self.perform(&volume, &mut jobs, false);
         }
         follows.begun
     }
