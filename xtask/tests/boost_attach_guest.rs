@@ -11,7 +11,8 @@ mod support;
 
 use support::Found;
 
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 7] = [
+    support::UNTIL,
     ("blocks.py", include_str!("boost_attach_guest/blocks.py")),
     ("lib.sh", include_str!("boost_attach_guest/lib.sh")),
     ("first.sh", include_str!("boost_attach_guest/first.sh")),

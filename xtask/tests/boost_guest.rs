@@ -8,13 +8,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use support::program;
+use support::Found;
 use testkit::TempDir;
 
 const SCRIPT: &str = include_str!("boost_guest/qualify.sh");
@@ -28,29 +27,13 @@ const STICK: &str = "model=usb,bus=usb,write_bps=40000000,write_ms=0.1,jump_writ
 const BURST_BYTES: u64 = 12 * MIB;
 const LASTING_BYTES_PER_S: f64 = 4e6;
 
-/// What the script says, by name.
-struct Found(BTreeMap<String, String>);
-
-impl Found {
-    #[track_caller]
-    fn is(&self, name: &str, value: &str) {
-        assert_eq!(self.0.get(name).map(String::as_str), Some(value), "{name}: {:#?}", self.0);
-    }
-
-    #[track_caller]
-    fn number(&self, name: &str) -> f64 {
-        let value = self.0.get(name).and_then(|value| value.parse().ok());
-        value.unwrap_or_else(|| panic!("{name}: {:#?}", self.0))
-    }
-
-    /// Whether nothing was measured, for one reason that it says.
-    #[track_caller]
-    fn is_refused(&self, name: &str, reason: &str) {
-        self.is(&format!("{name}.status"), "3");
-        self.is(&format!("{name}.lines"), "1");
-        self.is(&format!("{name}.left"), self.0[&format!("{name}.there")].as_str());
-        assert!(self.0[&format!("{name}.said")].contains(reason), "{name}: {:#?}", self.0);
-    }
+/// Nothing was measured, for one reason that it says.
+#[track_caller]
+fn is_refused(found: &Found, name: &str, reason: &str) {
+    found.is(&format!("{name}.status"), "3");
+    found.is(&format!("{name}.lines"), "1");
+    found.is(&format!("{name}.left"), found.0[&format!("{name}.there")].as_str());
+    assert!(found.0[&format!("{name}.said")].contains(reason), "{name}: {:#?}", found.0);
 }
 
 #[test]
@@ -71,13 +54,11 @@ fn sticks_with_fat_are_measured_fakes_are_refused_and_a_pulled_one_is_said() {
         let disk = File::options().write(true).open(folder.join(name)).unwrap();
         disk.write_all_at(&50_000_u32.to_le_bytes(), NEXT_CLUSTER).unwrap();
     }
-    std::fs::create_dir(folder.join("script")).unwrap();
-    std::fs::write(folder.join("script/qualify.sh"), SCRIPT).unwrap();
     let found = found_in_a_guest(folder.path());
     sound(&found);
     fakes(&found);
-    found.is_refused("full", "is free there");
-    found.is_refused("readonly", "read-only");
+    is_refused(&found, "full", "is free there");
+    is_refused(&found, "readonly", "read-only");
     // What was measured until then, and why no more.
     found.is("pulled.status", "1");
     found.is("pulled.answer", "unproven");
@@ -131,29 +112,24 @@ fn image(path: &Path, bytes: u64, make: &[&str]) -> bool {
 }
 
 fn found_in_a_guest(folder: &Path) -> Found {
-    let work = TempDir::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.arg("vm").env("TMPDIR", work.path());
     let of_files = [
         ("vfat", ""),
         ("exfat", ""),
         ("wraps", ",real_bytes=32M,beyond=wraps"),
         ("forgets", ",real_bytes=32M,beyond=forgets"),
     ];
+    let mut words: Vec<String> = Vec::new();
     for (name, key) in of_files {
         let file = folder.join(name);
-        command.arg(format!("--disk={name}:file={},{STICK}{key}", file.display()));
+        words.push(format!("--disk={name}:file={},{STICK}{key}", file.display()));
     }
-    command.arg(format!("--disk=ext4:64M,{STICK}"));
+    words.push(format!("--disk=ext4:64M,{STICK}"));
     let burst = format!("burst_bytes={BURST_BYTES},burst_bps=40000000");
     let lasting = format!("write_bps={LASTING_BYTES_PER_S},write_ms=0,jump_write_ms=0");
-    command.arg(format!("--disk=burst:64M,model=usb,bus=usb,{lasting},{burst}"));
-    command.args(["--disk=pulled:128M,model=usb,bus=usb", "--disk=hdd:64M,model=hdd"]);
-    command.args(["--module=vfat", "--module=exfat", "--module=nls_cp437", "--module=nls_ascii"]);
-    command.arg("--bin").arg(program()).arg("--dir").arg(folder.join("script"));
-    command.args(["--mem", "512M", "--timeout", "200"]);
-    let run = command.args(["--", "sh qualify.sh"]).output().unwrap();
-    let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    Found(support::said(&said))
+    words.push(format!("--disk=burst:64M,model=usb,bus=usb,{lasting},{burst}"));
+    let disks = ["--disk=pulled:128M,model=usb,bus=usb", "--disk=hdd:64M,model=hdd"];
+    let modules = ["--module=vfat", "--module=exfat", "--module=nls_cp437", "--module=nls_ascii"];
+    let rest = ["--mem", "512M", "--timeout", "200", "--", "sh qualify.sh"];
+    words.extend([&disks[..], &modules, &rest].concat().into_iter().map(str::to_owned));
+    support::run_guest(&[("qualify.sh", SCRIPT)], &words).0
 }

@@ -9,20 +9,13 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
-
-use support::program;
-use testkit::TempDir;
-
 const SCRIPTS: [(&str, &str); 3] = [
     ("units.sh", include_str!("ramdisk_guest/units.sh")),
     ("first.sh", include_str!("ramdisk_guest/first.sh")),
     ("second.sh", include_str!("ramdisk_guest/second.sh")),
 ];
 /// What is unsaved when the machine powers off.
-const MIB: &str = "512";
+const UNSAVED: &str = "MIB=512";
 
 #[test]
 fn services_wait_for_the_restore_and_a_poweroff_loses_nothing() {
@@ -30,12 +23,11 @@ fn services_wait_for_the_restore_and_a_poweroff_loses_nothing() {
         let need = "qemu-system-x86 and an image (cargo xtask vm --build --systemd)";
         return testkit::skip(need);
     }
-    let folder = TempDir::new();
-    for (name, text) in SCRIPTS {
-        std::fs::write(folder.join(name), text).unwrap();
-    }
-    let found = found_in_a_guest(folder.path());
-    let is = |name: &str, value: &str| assert_eq!(found[name], value, "{name}: {found:?}");
+    let machine = ["--disk", "store:2G,model=hdd", "--mem", "2G", "--timeout", "400"];
+    let boots = ["--systemd", "--before", "sh units.sh", "--then", "sh second.sh"];
+    let rest = ["--env", UNSAVED, "--", "sh first.sh"];
+    let (found, _) = support::run_guest(&SCRIPTS, &[&machine[..], &boots, &rest].concat());
+    let is = |name: &str, value: &str| found.is(name, value);
     // Nothing was there to restore.
     is("first.seen", "nothing");
     is("first.saved", "1");
@@ -46,8 +38,8 @@ fn services_wait_for_the_restore_and_a_poweroff_loses_nothing() {
         is(&format!("{boot}.active"), "active");
         is(&format!("{boot}.strict"), "active");
     }
-    is("second.seen", &found["first.sum"]);
-    is("second.sum", &found["first.sum"]);
+    is("second.seen", &found.0["first.sum"]);
+    is("second.sum", &found.0["first.sum"]);
     // What a service writes when it is stopped is saved too.
     is("second.late", "late");
     is("second.restarts", "0");
@@ -57,17 +49,4 @@ fn services_wait_for_the_restore_and_a_poweroff_loses_nothing() {
     is("second.moved", "new active");
     is("second.released", "newer 0");
     is("second.verified", "0 0");
-}
-
-/// What both boots say, by name.
-fn found_in_a_guest(folder: &Path) -> BTreeMap<String, String> {
-    let work = TempDir::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    command.args(["vm", "--systemd", "--before", "sh units.sh"]).env("TMPDIR", work.path());
-    command.arg("--disk=store:2G,model=hdd").arg("--bin").arg(program()).arg("--dir").arg(folder);
-    command.args(["--mem", "2G", "--timeout", "400", "--env", &format!("MIB={MIB}")]);
-    let run = command.args(["--then", "sh second.sh", "--", "sh first.sh"]).output().unwrap();
-    let [said, complained] = [run.stdout, run.stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(run.status.code(), Some(0), "{said}{complained}");
-    support::said(&said)
 }

@@ -14,7 +14,8 @@ use serde_json::Value;
 use support::Found;
 use testkit::TempDir;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
+    support::UNTIL,
     ("lib.sh", include_str!("warm_watch_guest/lib.sh")),
     ("units.sh", include_str!("warm_watch_guest/units.sh")),
     ("first.sh", include_str!("warm_watch_guest/first.sh")),

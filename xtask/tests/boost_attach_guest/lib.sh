@@ -20,19 +20,8 @@ is_on() { [ "$(field "$1" off)" = null ]; }
 is_off() { ! is_on "$1"; }
 has_hits() { [ "$(field "$1" hits)" -ge "$2" ]; }
 
-# A word for the test, and an end without the rest where it does not come to be.
-until_it() {
-    local words=$1
-    shift
-    for _ in {1..600}; do
-        if "$@"; then return 0; fi
-        sleep 0.1
-    done
-    echo "never $words"
-    terrace boost status >&2 || true
-    dmesg | tail -30 >&2
-    exit 1
-}
+explain() { terrace boost status; }
+. ./until.sh
 
 # verified DIRECTORY DIRECT: two programs that read and write files there and know each block; until
 # end_verified, which says what they met as NAME.

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -33,7 +34,7 @@ impl Found {
 
 /// Runs `cargo xtask vm` with these words, the tool, and `files` where the command starts; what the
 /// scripts say, and the standard error. All boots must succeed.
-pub fn run_guest(files: &[(&str, &str)], words: &[&str]) -> (Found, String) {
+pub fn run_guest(files: &[(&str, &str)], words: &[impl AsRef<OsStr>]) -> (Found, String) {
     let (work, folder) = (TempDir::new(), TempDir::new());
     for (name, text) in files {
         std::fs::write(folder.join(name), text).unwrap();
@@ -46,6 +47,9 @@ pub fn run_guest(files: &[(&str, &str)], words: &[&str]) -> (Found, String) {
     assert_eq!(run.status.code(), Some(0), "{output}{complained}");
     (Found(said(&output)), complained)
 }
+
+/// For scripts: a wait with an end.
+pub const UNTIL: (&str, &str) = ("until.sh", include_str!("until.sh"));
 
 /// The tool, as the tests' own profile has it: cargo knows whether it is new.
 pub fn program() -> PathBuf {

@@ -7,21 +7,12 @@ count() { lines | grep -c "^$1"; }
 sockets() { find /run/terrace -name 'status-*.sock' | wc -l; }
 swapped_kib() { awk '/^VmSwap:/ { print $2 }' "/proc/$program/status"; }
 
-# until_it WORDS COMMAND...: waits; ends the guest's command where that does not come to be.
-until_it() {
-    local words=$1
-    shift
-    for _ in {1..400}; do
-        if "$@"; then return 0; fi
-        sleep 0.5
-    done
-    echo "never $words"
-    systemctl status --no-pager $unit >&2
-    lines >&2
-    grep -E '^(MemAvailable|SwapFree|SwapTotal)' /proc/meminfo >&2
-    dmesg | tail -n 20 >&2
-    exit 1
+explain() {
+    systemctl status --no-pager $unit
+    lines
+    grep -E '^(MemAvailable|SwapFree|SwapTotal)' /proc/meminfo
 }
+. ./until.sh
 
 # Memory of another user, in which each page is known. It sleeps until it is asked.
 start_program() {
