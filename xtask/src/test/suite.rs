@@ -37,6 +37,7 @@ const PARALLEL: &[&str] = &[
     "crates/explain/tests/rules_by_hand.rs",
     "crates/lab/src/lib.rs",
     "crates/machine/src/lib.rs",
+    "crates/machine/tests/denials.rs",
     "crates/machine/tests/fake_machines.rs",
     "crates/machine/tests/usb_trees.rs",
     "crates/memops/src/lib.rs",
@@ -75,6 +76,7 @@ const PARALLEL: &[&str] = &[
     "crates/viewer/tests/words.rs",
     "xtask/tests/boost_attach_guest.rs",
     "xtask/tests/copy_guest.rs",
+    "xtask/tests/warm_watch_guest.rs",
 ];
 
 /// The one of [`PARALLEL`] that takes longest.
