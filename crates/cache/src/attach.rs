@@ -329,6 +329,12 @@ impl Cache {
         self.frames.live()
     }
 
+    /// Bytes of the volume that it could serve, in whole blocks.
+    #[must_use]
+    pub fn cached_bytes(&self) -> u64 {
+        self.frames.live_blocks() * u64::from(BLOCK_BYTES)
+    }
+
     /// The memory of its index.
     #[must_use]
     pub fn index_bytes(&self) -> u64 {

@@ -22,9 +22,13 @@ pub struct Counters {
     pub bailed_out: u64,
     /// Frames that were cached because they were read.
     pub filled: u64,
+    /// Bytes of the volume that these added.
+    pub filled_bytes: u64,
     /// Frames that were cached ahead.
     pub prefetched: u64,
-    /// Bytes of the medium that these take.
+    /// Bytes of the volume that these added.
+    pub brought_bytes: u64,
+    /// Bytes of the medium that frames take which were cached ahead.
     pub prefetched_bytes: u64,
     /// Frames that were not cached because they were requested for the first time.
     pub refused_first: u64,

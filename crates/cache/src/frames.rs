@@ -52,6 +52,7 @@ pub(crate) struct Frames {
     free: u32,
     free_count: u32,
     live: u32,
+    live_blocks: u64,
 }
 
 /// The slots of a segment: a list, appended at its end.
@@ -85,6 +86,7 @@ impl Frames {
             free: if count == 0 { NONE } else { 0 },
             free_count: capacity,
             live: 0,
+            live_blocks: 0,
         }
     }
 
@@ -98,6 +100,11 @@ impl Frames {
     /// Frames that may be served.
     pub(crate) fn live(&self) -> u32 {
         self.live
+    }
+
+    /// The blocks of the volume that they hold.
+    pub(crate) fn live_blocks(&self) -> u64 {
+        self.live_blocks
     }
 
     /// A cached frame and its slot, the first one from a place on that the number gives. Slots are
@@ -162,6 +169,7 @@ impl Frames {
         let at = self.probe(key);
         self.table[at] = slot;
         self.live += 1;
+        self.live_blocks += u64::from(place.extent.count);
         Some(slot)
     }
 
@@ -200,6 +208,7 @@ impl Frames {
         }
         self.keys[slot as usize] = DROPPED;
         self.live -= 1;
+        self.live_blocks -= u64::from(self.place(slot).extent.count);
         let places = self.table.len();
         let mut at = hole;
         loop {
@@ -311,9 +320,10 @@ mod tests {
             let found = frames.find(key).map(|slot| frames.place(slot).segment);
             assert_eq!(found, map.get(&key).copied());
             assert_eq!(frames.live() as usize, map.len());
+            assert_eq!(frames.live_blocks() as usize, 3 * map.len());
         }
         lists.iter_mut().for_each(|list| frames.free_list(list));
-        assert_eq!((frames.free_slots(), frames.live()), (60, 0));
+        assert_eq!((frames.free_slots(), frames.live(), frames.live_blocks()), (60, 0, 0));
     }
 
     #[test]

@@ -276,15 +276,26 @@ impl Cache {
             let len = (bytes.end - bytes.start) as usize;
             let from = (bytes.start - fill.offset) as usize;
             self.plain[..len].copy_from_slice(&self.scratch[from..from + len]);
+            let before = self.cached_bytes();
             // What is brought ahead is known to be wanted: it need not prove itself first, and does
             // not evict what was brought before it.
             if self.cache_frame(key, extent, is_prefetch, io) {
-                self.counters.filled += u64::from(!is_prefetch);
-                self.counters.prefetched += u64::from(is_prefetch);
-                let slot = self.frames.find(key).filter(|_| is_prefetch);
-                let stored = slot.map_or(0, |slot| u64::from(self.frames.place(slot).stored));
-                self.counters.prefetched_bytes += stored;
+                self.count_fill(key, self.cached_bytes().saturating_sub(before), is_prefetch);
             }
+        }
+    }
+
+    /// Counts a frame that was cached and added so many bytes.
+    fn count_fill(&mut self, key: u32, added_bytes: u64, is_prefetch: bool) {
+        let stored = self.frames.find(key).map_or(0, |slot| self.frames.place(slot).stored);
+        let counters = &mut self.counters;
+        if is_prefetch {
+            counters.prefetched += 1;
+            counters.brought_bytes += added_bytes;
+            counters.prefetched_bytes += u64::from(stored);
+        } else {
+            counters.filled += 1;
+            counters.filled_bytes += added_bytes;
         }
     }
 

@@ -47,6 +47,7 @@ fn a_read_caches_its_blocks_and_a_read_of_others_caches_all_between() {
     let volume = volume();
     driver.read(5 * 4096 + 512, 512).unwrap();
     assert_eq!(is_cached(&driver), [false, true, false, false, false]);
+    assert_eq!((driver.engine.cached_bytes(), driver.engine.counters().filled_bytes), (4096, 4096));
     let coverage = driver.engine.coverage(4 * 4096, 5 * 4096);
     assert_eq!((coverage.cached_bytes, coverage.read_once_bytes), (4096, 3 * 4096));
     // The block of the frame that follows is cached for itself.
@@ -58,6 +59,7 @@ fn a_read_caches_its_blocks_and_a_read_of_others_caches_all_between() {
     let after = driver.engine.counters();
     assert_eq!((after.hits - before.hits, after.filled), (1, 4));
     assert_eq!(driver.engine.cached_frames(), 2, "an extent takes the place of the one before");
+    assert_eq!((driver.engine.cached_bytes(), after.filled_bytes), (5 * 4096, 5 * 4096));
     // What a write does not touch stays, and what it has of a frame is cached again.
     driver.write(8 * 4096 + 4096, &[7; 512]).unwrap();
     assert!(driver.engine.is_cached(8 * 4096));

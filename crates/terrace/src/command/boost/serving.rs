@@ -248,9 +248,8 @@ impl<'a> Serving<'a> {
         }
         let cache = self.cache.lock();
         let counters = cache.counters();
-        let frame = u64::from(self.parts.setup.geometry.frame_bytes);
         let values = [
-            u64::from(cache.cached_frames()) * frame,
+            cache.cached_bytes(),
             counters.reads,
             counters.read_bytes,
             counters.hits,
@@ -333,7 +332,6 @@ impl<'a> Serving<'a> {
     fn status(&self) -> CacheStatus {
         let (cache, service) = (self.cache.lock(), locked(&self.service));
         let counters = cache.counters();
-        let frame = u64::from(self.parts.setup.geometry.frame_bytes);
         CacheStatus {
             name: self.args.parts.name.clone(),
             device: self.export.device.path().display().to_string(),
@@ -344,9 +342,9 @@ impl<'a> Serving<'a> {
             process: std::process::id(),
             cold: service.cold.clone(),
             off: service.off.clone(),
-            cached_bytes: u64::from(cache.cached_frames()) * frame,
-            filled_bytes: counters.filled * frame,
-            brought_bytes: counters.prefetched * frame,
+            cached_bytes: cache.cached_bytes(),
+            filled_bytes: counters.filled_bytes,
+            brought_bytes: counters.brought_bytes,
             reads: counters.reads,
             read_bytes: counters.read_bytes,
             hits: counters.hits,
