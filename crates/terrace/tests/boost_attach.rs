@@ -135,6 +135,11 @@ fn a_detached_cache_is_warm_and_empty_if_the_disk_was_written_elsewhere() {
     let recorded = growths_while(&scene, || assert!(read_blocks(&device, blocks) == first));
     assert_eq!(recorded["read_bytes"], blocks * BLOCK as u64, "{recorded:?}");
     wait_until("it is filled", || scene.status()["cached_bytes"].as_u64().unwrap() > MIB);
+    // Of what was read, block by block, no more is cached than was read.
+    let status = scene.status();
+    for (what, rounds) in [("cached_bytes", 1), ("filled_bytes", 2)] {
+        assert!(status[what].as_u64().unwrap() <= rounds * blocks * BLOCK as u64, "{status}");
+    }
     let detached = scene.detach().done();
     assert!(detached.contains("is detached, and proved fresh"), "{detached}");
     let gone = terrace(&format!("boost status {}", scene.name));
