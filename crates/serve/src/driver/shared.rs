@@ -395,8 +395,8 @@ impl SharedDriver {
         follows: Consequences,
     ) -> Option<CallerRead> {
         guard.give_to_pools();
-        let own = follows.own.map(|own| own.jobs).filter(|jobs| !jobs.is_empty());
-        let own = own.map(|jobs| (jobs, Arc::clone(&guard.pools[Device::Backing as usize])));
+        let jobs = follows.own.map(|own| own.jobs).filter(|jobs| !jobs.is_empty());
+        let own = jobs.map(|jobs| (jobs, Arc::clone(&guard.pools[Device::Backing as usize])));
         drop(guard);
         follows.events.into_iter().for_each(|event| (self.report)(event));
         if let Some((mut jobs, volume)) = own {
