@@ -235,7 +235,7 @@ fn why(
         Obstacle::Filter => Some(format!("a filter of system calls is on ({})", needs.calls)),
         Obstacle::Lockdown => Some("the kernel is locked down (confidentiality)".to_owned()),
         Obstacle::Kernel => Some(format!("it takes {}", needs.kernel)),
-        Obstacle::Unknown => unknown(refusal, here),
+        Obstacle::Unknown => unknown(refusal),
         Obstacle::Mount | Obstacle::Module => None,
     };
     match addition {
@@ -259,16 +259,9 @@ fn permission(lacks: &Lacks) -> Option<String> {
     }
 }
 
-/// All rights that are known to be needed are there.
-fn unknown(refusal: &SourceRefusal, here: &Surroundings) -> Option<String> {
+/// All rights that are known to be needed are there. No security module is suspected: its denials
+/// are listed where the kernel logged them.
+fn unknown(refusal: &SourceRefusal) -> Option<String> {
     let is_denied = matches!(refusal.errno, Some(EPERM | EACCES));
-    let modules = &here.security_modules;
-    match (is_denied, modules.is_empty()) {
-        (true, false) => Some(format!(
-            "every known right is there, so a security module may refuse it ({})",
-            list(modules)
-        )),
-        (true, true) => Some("every known right is there".to_owned()),
-        (false, _) => None,
-    }
+    is_denied.then(|| "every known right is there".to_owned())
 }
