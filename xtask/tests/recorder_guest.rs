@@ -78,7 +78,10 @@ fn a_day_of_kills_a_stepped_clock_and_a_full_disk_leave_a_ring_that_opens() {
     }
     let kills = std::env::var("TERRACE_RECORDER_KILLS").map_or(8, |count| count.parse().unwrap());
     let out = TempDir::new();
-    let found = found_in_a_guest(&[], out.path(), &format!("bash day.sh {kills}"));
+    // The last one holds: a kill takes up to half a minute.
+    let timeout = (1200 + 30 * kills).to_string();
+    let script = format!("bash day.sh {kills}");
+    let found = found_in_a_guest(&["--timeout", &timeout], out.path(), &script);
     let opened = found["opened"].split(' ').filter(|word| *word != "full").count();
     assert_eq!(opened, kills, "{found:?}");
     let of = |name: &str| -> Vec<f64> {
