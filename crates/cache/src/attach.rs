@@ -45,7 +45,7 @@ const OWN_OPERATIONS: usize = 16;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pending {
     /// A frame of a read, on the medium.
-    HitRead { read: usize, slot: u32, key: u32, sequence: u64, buffer: BufferId },
+    HitRead { read: usize, slot: u32, key: u32, sequence: u64, sealed: BufferRange },
     /// A read of the backing device.
     BackingRead { read: usize },
     /// A write or discard of the backing device.
@@ -57,7 +57,7 @@ pub(crate) enum Pending {
     /// The medium is flushed.
     MediumFlush,
     /// A frame of a segment that is reclaimed.
-    ReclaimRead { buffer: BufferId },
+    ReclaimRead { sealed: BufferRange },
     /// The header is read to see whether it is this medium.
     HeaderRead,
     /// The header is written.
@@ -69,7 +69,7 @@ pub(crate) enum Pending {
     /// A frame that was found is compared: it is read from the disk.
     SampleDisk,
     /// Then from the medium.
-    SampleMedium,
+    SampleMedium { sealed: BufferRange },
     /// The journal is written or flushed.
     Journal,
 }
@@ -85,7 +85,7 @@ impl Pending {
             | Self::HeaderWrite
             | Self::HeaderFlush
             | Self::SummaryRead { .. }
-            | Self::SampleMedium => true,
+            | Self::SampleMedium { .. } => true,
             Self::BackingRead { .. }
             | Self::BackingWrite { .. }
             | Self::BackingFlush { .. }
@@ -150,6 +150,8 @@ pub struct Cache {
     pub(crate) runs: ShortRuns,
     /// Where the last read ended.
     pub(crate) read_end: u64,
+    /// Frames are read from the medium in multiples of it.
+    pub(crate) medium_read_bytes: u32,
     pub(crate) master: Master,
     /// The salt of this attach first.
     pub(crate) ciphers: Vec<(Salt, Cipher)>,
@@ -256,6 +258,7 @@ impl Cache {
             second: RecentKeys::new(frames_max.saturating_mul(2)),
             runs: ShortRuns::new(run_frames_max),
             read_end: u64::MAX,
+            medium_read_bytes: BLOCK_BYTES,
             master,
             ciphers,
             next_sequence: u64::from(attach) << 32,
@@ -309,6 +312,12 @@ impl Cache {
         self.can_prove = witnesses.len() <= journal::WITNESSES_MAX;
         self.witnesses.clear();
         self.witnesses.extend(witnesses.into_iter().map(FollowedWitness::of));
+    }
+
+    /// What offsets and lengths of reads of the medium that is there now must be multiples of. More
+    /// than a block of 4 KiB counts as one, which is also what holds before this is called.
+    pub fn set_medium_read_bytes(&mut self, bytes: u32) {
+        self.medium_read_bytes = bytes.max(1).next_power_of_two().min(BLOCK_BYTES);
     }
 
     /// How it started.
@@ -403,13 +412,13 @@ impl Cache {
                 self.segment_write_ended(segment, buffer, result, io);
             }
             Pending::MediumFlush => self.medium_flush_ended(result, io),
-            Pending::ReclaimRead { buffer } => self.reclaim_read_ended(buffer, result, io),
+            Pending::ReclaimRead { sealed } => self.reclaim_read_ended(sealed, result, io),
             Pending::HeaderRead => self.header_read_ended(result, io),
             Pending::HeaderWrite => self.header_write_ended(result, io),
             Pending::HeaderFlush => self.header_flush_ended(result, io),
             Pending::SummaryRead { segment } => self.summary_read_ended(segment, result, io),
             Pending::SampleDisk => self.sample_disk_ended(result, io),
-            Pending::SampleMedium => self.sample_medium_ended(result, io),
+            Pending::SampleMedium { sealed } => self.sample_medium_ended(sealed, result, io),
             Pending::Journal => self.journal_ended(result, io),
         }
     }

@@ -332,7 +332,7 @@ impl Cache {
             let Some(buffer) = self.io_buffers.pop() else {
                 return self.miss_after_all(at, io);
             };
-            let pending = Pending::HitRead { read: at, slot, key, sequence, buffer };
+            let pending = |sealed| Pending::HitRead { read: at, slot, key, sequence, sealed };
             self.segments[usize::from(place.segment)].readers += 1;
             if let Some(read) = self.reads.get_mut(at) {
                 read.pending += 1;
@@ -366,11 +366,10 @@ impl Cache {
     }
 
     pub(crate) fn hit_read_ended(&mut self, pending: Pending, result: IoResult, io: &mut Io<'_>) {
-        let Pending::HitRead { read: at, slot, key, sequence, buffer, .. } = pending else {
+        let Pending::HitRead { read: at, slot, key, sequence, sealed } = pending else {
             return;
         };
-        let place = self.frames.place(slot);
-        let segment = usize::from(place.segment);
+        let segment = usize::from(self.frames.place(slot).segment);
         self.segments[segment].readers = self.segments[segment].readers.saturating_sub(1);
         let mut is_failed = true;
         if let Some(read) = self.reads.get_mut(at) {
@@ -382,11 +381,11 @@ impl Cache {
             self.miss_after_all(at, io);
         } else if !is_failed {
             let is_same = self.segments[segment].sequence == sequence;
-            if !is_same || !self.serve_frame(at, slot, key, stored_in(place, buffer), io) {
+            if !is_same || !self.serve_frame(at, slot, key, sealed, io) {
                 self.miss_after_all(at, io);
             }
         }
-        self.io_buffers.push(buffer);
+        self.io_buffers.push(sealed.buffer);
         self.answer_if_whole(at, io);
     }
 
@@ -465,19 +464,21 @@ impl Cache {
         FrameLabel { key, first: extent.first, len, is_compressed, sequence, ordinal }
     }
 
-    /// Reads the blocks of the medium that hold a frame into a buffer; it is then where
-    /// [`stored_in`] says.
+    /// Reads what of the medium holds a frame into a buffer; `pending` gets where it is there.
     pub(crate) fn read_stored(
         &mut self,
         place: Place,
         buffer: BufferId,
-        pending: Pending,
+        pending: impl FnOnce(BufferRange) -> Pending,
         io: &mut Io<'_>,
     ) {
-        let (from, len) = blocks(place);
+        let unit = self.medium_read_bytes;
+        let (start, len) = (u32::from(place.granule) * GRANULE_BYTES, u32::from(place.stored));
+        let from = start / unit * unit;
         let offset = self.geometry.segment_start(u32::from(place.segment)) + u64::from(from);
-        let data = BufferRange::first(buffer, len);
-        self.operate(Device::Cache, Operation::Read { offset, data }, pending, io);
+        let data = BufferRange::first(buffer, (start + len).next_multiple_of(unit) - from);
+        let sealed = BufferRange { buffer, start: start - from, len };
+        self.operate(Device::Cache, Operation::Read { offset, data }, pending(sealed), io);
     }
 
     /// Reads that wait for the medium for too long go to the disk.
@@ -493,17 +494,4 @@ impl Cache {
             }
         }
     }
-}
-
-/// The blocks of a segment that hold a frame: their first byte, and how many.
-fn blocks(place: Place) -> (u32, u32) {
-    let start = u32::from(place.granule) * GRANULE_BYTES;
-    let from = start / BLOCK_BYTES * BLOCK_BYTES;
-    (from, (start + u32::from(place.stored)).next_multiple_of(BLOCK_BYTES) - from)
-}
-
-/// Where a frame is in a buffer that its blocks were read into.
-pub(crate) fn stored_in(place: Place, buffer: BufferId) -> BufferRange {
-    let start = u32::from(place.granule) * GRANULE_BYTES - blocks(place).0;
-    BufferRange { buffer, start, len: u32::from(place.stored) }
 }

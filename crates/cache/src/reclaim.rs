@@ -8,13 +8,12 @@
 //! While nothing becomes free, each segment that was filled by moves asks for one hit more, so that
 //! after three of them everything goes.
 
-use model::engine::{BufferId, IoResult};
+use model::engine::{BufferRange, IoResult};
 use policy::eviction::LogQueue;
 
 use crate::attach::{Cache, Io, Pending, Phase, queue_index};
 use crate::frames::{NONE, Place};
 use crate::log::{Packed, Segment, SegmentState};
-use crate::read::stored_in;
 
 /// Free segments below which one is reclaimed.
 const FREE_MIN: usize = 2;
@@ -92,7 +91,7 @@ impl Cache {
             return false;
         };
         self.reclaim = Some(Reclaim { moved: Some((slot, key, hits)), ..next });
-        self.read_stored(place, buffer, Pending::ReclaimRead { buffer }, io);
+        self.read_stored(place, buffer, |sealed| Pending::ReclaimRead { sealed }, io);
         false
     }
 
@@ -103,7 +102,7 @@ impl Cache {
 
     pub(crate) fn reclaim_read_ended(
         &mut self,
-        buffer: BufferId,
+        sealed: BufferRange,
         result: IoResult,
         io: &mut Io<'_>,
     ) {
@@ -112,14 +111,14 @@ impl Cache {
             // It may have been written meanwhile.
             self.frames.find(*key) == Some(*slot)
         }) {
-            let is_moved = result.is_ok() && self.move_frame(slot, key, hits, buffer, io);
+            let is_moved = result.is_ok() && self.move_frame(slot, key, hits, sealed, io);
             if !is_moved && self.frames.find(key) == Some(slot) {
                 self.frames.drop_key(key);
                 self.counters.evicted += 1;
             }
             self.counters.moved += u64::from(is_moved);
         }
-        self.io_buffers.push(buffer);
+        self.io_buffers.push(sealed.buffer);
         if result.is_err() {
             self.medium_failed(io);
         }
@@ -130,12 +129,12 @@ impl Cache {
         slot: u32,
         key: u32,
         hits: u8,
-        buffer: BufferId,
+        sealed: BufferRange,
         io: &mut Io<'_>,
     ) -> bool {
         let place = self.frames.place(slot);
         let stored = usize::from(place.stored);
-        self.packed[..stored].copy_from_slice(io.buffers.bytes(stored_in(place, buffer)));
+        self.packed[..stored].copy_from_slice(io.buffers.bytes(sealed));
         let Some(payload) = self.unseal_packed(slot, key, stored) else {
             self.counters.medium_wrong += 1;
             self.medium_failed(io);

@@ -4,12 +4,11 @@
 //! large, a few frames show it: a frame that the journal lists as fresh and that differs from the
 //! disk makes all cold. A small write is not found; `docs/cache-format.md` says so.
 
-use model::engine::{BufferId, Device, Event, IoResult, Operation};
+use model::engine::{BufferId, BufferRange, Device, Event, IoResult, Operation};
 use model::random::mix;
 
 use crate::attach::{Cache, Io, Pending, Phase, first, report};
 use crate::format::u64_at;
-use crate::read::stored_in;
 use crate::seal::Salt;
 
 /// A frame that is compared.
@@ -74,12 +73,17 @@ impl Cache {
             return self.end_sample();
         }
         let place = self.frames.place(sample.slot);
-        self.read_stored(place, sample.sealed, Pending::SampleMedium, io);
+        self.read_stored(place, sample.sealed, |sealed| Pending::SampleMedium { sealed }, io);
     }
 
-    pub(crate) fn sample_medium_ended(&mut self, result: IoResult, io: &mut Io<'_>) {
+    pub(crate) fn sample_medium_ended(
+        &mut self,
+        sealed: BufferRange,
+        result: IoResult,
+        io: &mut Io<'_>,
+    ) {
         let Some(sample) = self.samples.current else { return };
-        let Sample { key, slot, disk, sealed } = sample;
+        let Sample { key, slot, disk, .. } = sample;
         self.end_sample();
         if result.is_err() {
             return self.medium_failed(io);
@@ -90,7 +94,7 @@ impl Cache {
         }
         let place = self.frames.place(slot);
         let stored = usize::from(place.stored);
-        self.packed[..stored].copy_from_slice(io.buffers.bytes(stored_in(place, sealed)));
+        self.packed[..stored].copy_from_slice(io.buffers.bytes(sealed));
         if !self.open_packed(slot, key, stored) {
             self.counters.medium_wrong += 1;
             self.frames.drop_key(key);

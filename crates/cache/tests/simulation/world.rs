@@ -254,8 +254,11 @@ impl World {
         }
         let may_format = is_made || is_foreign || self.random.below(4) == 0;
         let setup = Setup { may_format: may_format && !is_named, ..setup };
-        let engine = Cache::with_rules(&setup, &journal, &mut self.buffers, self.rules)
+        let mut engine = Cache::with_rules(&setup, &journal, &mut self.buffers, self.rules)
             .expect("sizes that fit");
+        if salt[0].is_multiple_of(2) {
+            engine.set_medium_read_bytes(SECTOR as u32);
+        }
         if let Some(cold) = engine.start().cold() {
             self.colds.push(cold);
             let is_changed = matches!(cold, Cold::Changed(_));

@@ -96,6 +96,7 @@ pub(super) fn start(
     let revoke =
         move || revoked.host.revoke().map_err(|error| std::io::Error::other(error.to_string()));
     // Without a descriptor, threads of the driver read it.
+    let read_bytes = medium.as_ref().map(|medium| medium.alignment().read);
     let cache_file = medium.as_ref().and_then(|medium| medium.file().try_clone().ok());
     let cache: Arc<dyn DriverDevice> = match medium {
         Some(medium) => Arc::new(medium),
@@ -116,6 +117,7 @@ pub(super) fn start(
     let mut shared = None;
     let open = |buffers: &mut dyn Buffers| {
         let mut cache = Cache::attach(setup, &parts.journal, buffers)?;
+        read_bytes.into_iter().for_each(|bytes| cache.set_medium_read_bytes(bytes));
         if let Some(left_bytes) = budget_left {
             cache.limit_budget(left_bytes);
         }

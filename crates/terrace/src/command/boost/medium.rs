@@ -1,7 +1,7 @@
 //! The medium of a served cache: looked for while it is gone, in a thread of its own, since a stick
 //! that hangs may hold up nothing else.
 
-use super::engine::{SharedState, locked};
+use super::engine::{SharedCache, SharedState, locked};
 use super::parts::Parts;
 use crate::args::boost::CacheArgs;
 use crate::error::{Error, Result};
@@ -60,6 +60,7 @@ pub(super) struct MediumWatch {
     pub(super) args: CacheArgs,
     pub(super) parts: Arc<Parts>,
     pub(super) driver: Weak<Driver>,
+    pub(super) cache: SharedCache,
     pub(super) medium: Option<Arc<MediumFile>>,
     pub(super) service: SharedState,
 }
@@ -79,6 +80,7 @@ impl MediumWatch {
                 service.off.is_some() && !service.is_given_up
             };
             if is_wanted && let Some(medium) = self.find(&root) {
+                self.cache.lock().set_medium_read_bytes(medium.alignment().read);
                 let _ = driver.replace_cache(Arc::new(Arc::clone(&medium)), Some(medium.file()));
             }
             drop(driver);

@@ -183,6 +183,7 @@ impl<'a> Serving<'a> {
             args: args.clone(),
             parts: Arc::clone(&parts),
             driver: Arc::downgrade(&driver),
+            cache: cache.clone(),
             medium,
             service: Arc::clone(&service),
         };
