@@ -28,7 +28,7 @@ pub enum FillEnd {
     Gone,
 }
 
-/// What a fill brought, as `terrace.boost_fill/1` has it. Bytes are of whole frames of the volume.
+/// What a fill brought, as `terrace.boost_fill/1` has it. Bytes are of whole blocks of the volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FillReceipt {
     /// `terrace.boost_fill/1`.

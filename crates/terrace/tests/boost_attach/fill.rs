@@ -201,7 +201,8 @@ fn a_fill_takes_no_more_than_is_kept_and_what_was_first_stays() {
     assert!(stored >= room && stored < room + 9 * (16 << 10), "{full}");
     let filled = full["filled_bytes"].as_u64().unwrap();
     assert!(scene.status()["cached_bytes"].as_u64().unwrap() >= filled);
-    for offset in [0, filled / 2, filled - 1] {
+    // Of the last pieces, which are read at the same time, not the first ones may be the kept ones.
+    for offset in [0, filled / 2, filled - 2 * MIB] {
         let said = terrace(&format!("boost explain {} {}", scene.name, 16 * MIB + offset)).done();
         assert!(said.contains("is in the cache"), "{offset} of {filled}: {said}");
     }

@@ -58,8 +58,9 @@ pub(super) enum Question {
 pub(super) struct FilledBefore {
     /// Bytes that the flash took.
     pub(super) stored_bytes: u64,
-    /// Bytes of the volume.
-    pub(super) filled_bytes: u64,
+    /// Frames that were cached for them.
+    #[serde(default)]
+    pub(super) frames: u64,
 }
 
 /// How the end of a cache was answered.

@@ -5,7 +5,7 @@
 
 use super::control::{self, FilledBefore, LINE_BYTES, Question, SUCCESSION};
 use super::fill_list::{ListEntry, read_list};
-use super::fill_order::{BatchLimits, RankedParts, frames_once};
+use super::fill_order::{BatchLimits, RankedParts, blocks_once};
 use super::filling::{FillOpening, FillStep};
 use super::volume_files::VolumeFiles;
 use crate::args::When;
@@ -27,8 +27,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A sweep over a disk where each part costs a jump: it takes a part of a second of most disks.
-const SWEEP: BatchLimits = BatchLimits { bytes: 16 << 20, parts: usize::MAX };
+/// The first sweep: the most wanted is there after a second or two of most disks.
+const FIRST_SWEEP_BYTES: u64 = 1 << 20;
+/// The largest sweep where each part costs a jump. Each is twice the one before.
+const SWEEP_BYTES_MAX: u64 = 16 << 20;
 /// Parts of a batch: its line is short.
 const BATCH_PARTS: usize = 512;
 /// Ranges of a list that are kept, 16 bytes each, and 64 more while they are put in order.
@@ -123,8 +125,8 @@ fn run(
 ) -> Result<FillReceipt> {
     let WantedParts { source, parts, files, notes } = wanted;
     let mut connection = FillConnection::open(name, FilledBefore::default())?;
-    let frame = u64::from(connection.opening.frame_bytes.max(1));
-    let ordered = frames_once(parts, frame, status.volume_bytes);
+    let block = u64::from(cache::BLOCK_BYTES);
+    let ordered = blocks_once(parts, block, status.volume_bytes);
     let wanted_bytes = ordered.iter().map(|part| part.end - part.start).sum();
     let mut receipt = FillReceipt {
         schema: "terrace.boost_fill/1",
@@ -141,15 +143,23 @@ fn run(
         end: FillEnd::All,
         notes,
     };
-    let (mut left, mut is_dense) = (RankedParts::new(ordered), true);
+    let (mut left, mut sweep_bytes) = (RankedParts::new(ordered), FIRST_SWEEP_BYTES);
+    let mut is_dense = true;
     while !left.is_empty() && receipt.end == FillEnd::All {
-        let room = room(&receipt) / frame * frame;
+        let room = room(&receipt) / block * block;
+        let is_first = sweep_bytes == FIRST_SWEEP_BYTES;
         // The room only shrinks, and what fits is then farther apart.
-        is_dense &= room > SWEEP.bytes;
-        let dense =
-            is_dense.then(|| left.take_dense(room, connection.opening.gap_bytes_max)).flatten();
-        is_dense = dense.is_some();
-        let sweep = dense.unwrap_or_else(|| left.take(SWEEP));
+        is_dense &= room > SWEEP_BYTES_MAX;
+        let dense = if is_dense && !is_first {
+            let dense = left.take_dense(room, connection.opening.gap_bytes_max);
+            is_dense = dense.is_some();
+            dense
+        } else {
+            None
+        };
+        let limits = BatchLimits { bytes: sweep_bytes, parts: usize::MAX };
+        let sweep = dense.unwrap_or_else(|| left.take(limits));
+        sweep_bytes = (2 * sweep_bytes).min(SWEEP_BYTES_MAX);
         for batch in sweep.chunks(BATCH_PARTS) {
             let step = if sys::interrupt::requested() {
                 connection.ended(FillEnd::Cancelled)
@@ -213,13 +223,12 @@ impl<'n> FillConnection<'n> {
             let answer: io::Result<FillStep> =
                 send(&self.stream, &line).and_then(|()| receive(&self.stream, END_WAIT));
             if let Ok(step) = answer {
-                self.own.stored_bytes = step.stored_bytes;
-                self.own.filled_bytes += step.filled_bytes;
+                self.own = FilledBefore { stored_bytes: step.stored_bytes, frames: step.frames };
                 return step;
             }
             let before = FilledBefore {
                 stored_bytes: self.before.stored_bytes + self.own.stored_bytes,
-                filled_bytes: self.before.filled_bytes + self.own.filled_bytes,
+                frames: self.before.frames + self.own.frames,
             };
             *self = loop {
                 if sys::interrupt::requested() {

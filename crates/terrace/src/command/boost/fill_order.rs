@@ -1,4 +1,4 @@
-//! The order of a fill: parts of a volume by their rank, as whole frames, each once, and in sweeps
+//! The order of a fill: parts of a volume by their rank, as whole blocks, each once, and in sweeps
 //! over the disk.
 //!
 //! Pure. A disk with a head reads what is ranked alike fastest in one sweep; so a sweep is as small
@@ -17,18 +17,18 @@ pub(super) struct BatchLimits {
     pub(super) parts: usize,
 }
 
-/// The parts widened to whole frames of the volume, without what an earlier part has.
-pub(super) fn frames_once(
+/// The parts widened to whole blocks of the volume, without what an earlier part has.
+pub(super) fn blocks_once(
     parts: impl IntoIterator<Item = Range<u64>>,
-    frame_bytes: u64,
+    block_bytes: u64,
     volume_bytes: u64,
 ) -> Vec<Range<u64>> {
     let mut taken = TakenParts::default();
     let mut ordered = Vec::new();
     for part in parts {
-        let start = part.start / frame_bytes * frame_bytes;
+        let start = part.start / block_bytes * block_bytes;
         let wanted_end = part.end.min(volume_bytes);
-        let end = wanted_end.next_multiple_of(frame_bytes).min(volume_bytes);
+        let end = wanted_end.next_multiple_of(block_bytes).min(volume_bytes);
         if part.start < wanted_end {
             taken.take(start..end, &mut ordered);
         }
@@ -140,11 +140,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_frame_comes_once_in_the_order_of_its_first_part() {
+    fn each_block_comes_once_in_the_order_of_its_first_part() {
         let parts = [100..200, 4096..8192, 0..50, 8000..9000, 20_000..30_000];
-        let ordered = frames_once(parts, 4096, 25_000);
+        let ordered = blocks_once(parts, 4096, 25_000);
         assert_eq!(ordered, [0..4096, 4096..8192, 8192..12_288, 16_384..25_000]);
-        assert!(frames_once([30_000..40_000, 9..9], 4096, 25_000).len() <= 1);
+        assert!(blocks_once([30_000..40_000, 9..9], 4096, 25_000).len() <= 1);
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn any_parts_give_the_same_frames_as_a_set() {
+    fn any_parts_give_the_same_blocks_as_a_set() {
         let mut random = testkit::Random(3);
         for _ in 0..2000 {
             let parts: Vec<Range<u64>> = (0..random.below(12))
@@ -177,10 +177,10 @@ mod tests {
                     start..start + random.below(60)
                 })
                 .collect();
-            let ordered = frames_once(parts.iter().cloned(), 8, 250);
+            let ordered = blocks_once(parts.iter().cloned(), 8, 250);
             let mut seen = BTreeSet::new();
-            for frame in ordered.iter().cloned().flatten() {
-                assert!(seen.insert(frame), "{frame} twice: {parts:?} {ordered:?}");
+            for byte in ordered.iter().cloned().flatten() {
+                assert!(seen.insert(byte), "{byte} twice: {parts:?} {ordered:?}");
             }
             let mut expected = BTreeSet::new();
             for part in parts.iter().filter(|part| part.start < part.end.min(250)) {

@@ -4,13 +4,16 @@
 //! 2. It sends batches, a line of offsets and lengths each; each is answered by a [`FillStep`].
 //! 3. A step with an end is the last. A client that closes its side ends the batch.
 //!
-//! The service holds one batch; the client has the rest. One piece is read at a time, so that other
-//! reads of the disk wait for no more than that, and nothing is read that would not be cached but
-//! short gaps ([`super::gap_reader`]).
+//! The service holds one batch; the client has the rest. Blocks of one frame are brought together,
+//! with what is between them: a frame that grows is written anew.
+//!
+//! Pieces are read in short bursts, several at a time, so that the kernel passes them to the disk in
+//! its order. Reads of others that come meanwhile wait for the end of a burst: taking turns read by
+//! read would cost two jumps over the disk for each.
 
 use super::control::{self, FilledBefore, LINE_BYTES};
 use super::engine::SharedCache;
-use super::gap_reader::GapReader;
+use super::jump_cost;
 use crate::output::boost_fill::FillEnd;
 use cache::{Counters, FillRoom};
 use serde::{Deserialize, Serialize};
@@ -18,15 +21,20 @@ use serve::driver::Driver;
 use serve::volume::Volume;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::device::FileDevice;
 
 /// Frames that are read at once, as many as the engine takes.
 const PIECE_FRAMES: u64 = 8;
+/// Reads that are under way at the same time.
+const WORKERS: usize = 8;
+/// A burst begins no read after so long; a jump of a hard disk and back takes as long.
+const BURST: Duration = Duration::from_millis(30);
 /// How long the cache may be busy: it may have to look through its medium first.
 const BUSY_MAX: Duration = Duration::from_secs(60);
 /// How often a busy cache is looked at.
@@ -51,11 +59,11 @@ pub(super) struct FillOpening {
     pub(super) room_bytes: u64,
     /// Bytes that may be written to the flash now.
     pub(super) budget_bytes: u64,
-    /// Gaps up to so many bytes are read, since that is quicker than to jump over them.
+    /// Gaps up to so many bytes are passed sooner than the disk jumps over them.
     pub(super) gap_bytes_max: u64,
 }
 
-/// What became of a batch. Bytes are of whole frames of the volume.
+/// What became of a batch. Bytes are of whole blocks of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FillStep {
     /// Cached now.
@@ -66,8 +74,20 @@ pub(super) struct FillStep {
     pub(super) failed_bytes: u64,
     /// What the flash took since the connection began.
     pub(super) stored_bytes: u64,
+    /// The frames that were cached for it.
+    #[serde(default)]
+    pub(super) frames: u64,
     /// Why it is the last.
     pub(super) end: Option<FillEnd>,
+}
+
+impl FillStep {
+    fn add(&mut self, other: Self) {
+        self.filled_bytes += other.filled_bytes;
+        self.known_bytes += other.known_bytes;
+        self.failed_bytes += other.failed_bytes;
+        self.end = self.end.or(other.end);
+    }
 }
 
 /// The fill that is under way, if one is.
@@ -101,6 +121,7 @@ impl Filling {
             stop: Arc::clone(&self.stop),
             before,
             counted: cache.lock().counters(),
+            reserved: AtomicU64::new(0),
         };
         let backing = Arc::clone(backing);
         let started =
@@ -138,6 +159,8 @@ struct Filler {
     before: FilledBefore,
     /// The engine's counters when this began.
     counted: Counters,
+    /// Bytes of the volume that are being read.
+    reserved: AtomicU64,
 }
 
 impl Filler {
@@ -145,7 +168,7 @@ impl Filler {
         let is_set = self.client.set_read_timeout(Some(TURN)).is_ok()
             && self.client.set_write_timeout(Some(WRITE_WAIT)).is_ok();
         let Some(reading) = self.client.try_clone().ok().filter(|_| is_set) else { return };
-        let mut gaps = GapReader::of(backing, self.driver.bytes());
+        let gap_bytes_max = jump_cost::gap_bytes_max(backing.as_ref(), self.driver.bytes());
         let opening = {
             let cache = self.cache.lock();
             FillOpening {
@@ -153,17 +176,21 @@ impl Filler {
                 frame_bytes: cache.frame_bytes(),
                 room_bytes: cache.fill_bytes_max(),
                 budget_bytes: cache.budget_bytes(),
-                gap_bytes_max: gaps.gap_bytes_max(),
+                gap_bytes_max,
             }
         };
         control::answer(&self.client, &opening);
         let mut lines = BufReader::new(reading);
         while let Some(batch) = self.next_batch(&mut lines) {
+            let parts = batch.iter().map(|(offset, len)| *offset..offset.saturating_add(*len));
+            let frame_bytes = u64::from(self.cache.lock().frame_bytes());
+            let pieces = pieces(parts, frame_bytes, self.driver.bytes());
+            let mut left = pieces.iter();
             let mut step = FillStep::default();
-            step.end = batch.iter().find_map(|(offset, len)| {
-                self.fill_part(*offset..offset.saturating_add(*len), &mut gaps, &mut step)
-            });
-            step.stored_bytes = self.stored();
+            while step.end.is_none() && !left.as_slice().is_empty() {
+                self.burst(&mut left, &mut step);
+            }
+            (step.stored_bytes, step.frames) = self.taken();
             control::answer(&self.client, &step);
             if step.end.is_some() {
                 return;
@@ -188,48 +215,58 @@ impl Filler {
         }
     }
 
-    /// Bytes of the flash that this fill took here.
-    fn stored(&self) -> u64 {
-        self.cache.lock().counters().prefetched_bytes - self.counted.prefetched_bytes
+    /// Bytes of the flash that this fill took here, and frames.
+    fn taken(&self) -> (u64, u64) {
+        self.taken_of(&self.cache.lock().counters())
     }
 
-    /// Fills a part of the volume, in pieces of whole frames.
-    fn fill_part(
-        &self,
-        part: Range<u64>,
-        gaps: &mut GapReader,
-        step: &mut FillStep,
-    ) -> Option<FillEnd> {
-        let frame = u64::from(self.cache.lock().frame_bytes());
-        let end = part.end.min(self.driver.bytes());
-        let mut start = part.start / frame * frame;
-        while start < end {
-            let next = (start + PIECE_FRAMES * frame).min(self.driver.bytes());
-            let upto = end.next_multiple_of(frame).min(next);
-            if let Some(end) = self.fill_piece(start..upto, gaps, step) {
-                return Some(end);
+    fn taken_of(&self, now: &Counters) -> (u64, u64) {
+        (
+            now.prefetched_bytes - self.counted.prefetched_bytes,
+            now.prefetched - self.counted.prefetched,
+        )
+    }
+
+    /// Fills the next pieces, several at a time, for a moment.
+    fn burst<'p>(&self, left: &mut std::slice::Iter<'p, Piece>, step: &mut FillStep) {
+        let end = Instant::now() + BURST;
+        let workers = WORKERS.min(left.len());
+        let left = Mutex::new(left);
+        let next = || -> Option<&'p Piece> {
+            let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+            if Instant::now() < end { left.next() } else { None }
+        };
+        let work = || {
+            let mut own = FillStep::default();
+            while own.end.is_none()
+                && let Some(piece) = next()
+            {
+                own.end = self.fill_piece(piece, &mut own);
             }
-            start = next;
-        }
-        None
+            own
+        };
+        std::thread::scope(|scope| {
+            let started: Vec<_> = (1..workers)
+                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+                .collect();
+            step.add(work());
+            // A worker that panics has brought what it brought; the next look at the cache knows.
+            started.into_iter().filter_map(|it| it.join().ok()).for_each(|own| step.add(own));
+        });
     }
 
-    fn fill_piece(
-        &self,
-        piece: Range<u64>,
-        gaps: &mut GapReader,
-        step: &mut FillStep,
-    ) -> Option<FillEnd> {
-        let len = piece.end - piece.start;
-        let covered = || self.cache.lock().coverage(piece.start, len).cached_bytes;
-        let mut cached = covered();
+    fn fill_piece(&self, piece: &Piece, step: &mut FillStep) -> Option<FillEnd> {
+        let len: u64 = piece.wanted.iter().map(|part| part.end - part.start).sum();
+        let mut cached = self.cached(piece);
         step.known_bytes += cached;
         let (mut since, mut tries) = (Instant::now(), 0);
         while cached < len {
             if let Some(end) = self.end_asked_for() {
                 return Some(end);
             }
-            match self.room() {
+            let missing = self.first_missing(piece)..piece.end();
+            let reserved = missing.end - missing.start;
+            match self.reserve(reserved) {
                 Ok(FillRoom::Ready) => {}
                 Ok(FillRoom::Busy) if since.elapsed() < BUSY_MAX => {
                     std::thread::sleep(BUSY_TURN);
@@ -239,10 +276,9 @@ impl Filler {
                 Ok(FillRoom::BudgetUsed) => return Some(FillEnd::Budget),
                 Err(full) => return Some(full),
             }
-            let missing = self.first_missing(&piece);
-            gaps.reach(&(missing..piece.end));
-            let _ = self.driver.prefetch(missing, piece.end - missing);
-            let now = covered();
+            let _ = self.driver.prefetch(missing.start, reserved);
+            self.reserved.fetch_sub(reserved, Ordering::Relaxed);
+            let now = self.cached(piece);
             if now > cached {
                 step.filled_bytes += now - cached;
                 (cached, since, tries) = (now, Instant::now(), 0);
@@ -258,25 +294,43 @@ impl Filler {
         None
     }
 
-    /// Whether a frame would be cached now.
-    fn room(&self) -> Result<FillRoom, FillEnd> {
+    /// Bytes that are wanted and cached.
+    fn cached(&self, piece: &Piece) -> u64 {
         let cache = self.cache.lock();
-        let Counters { prefetched, prefetched_bytes, .. } = cache.counters();
-        let stored = prefetched_bytes - self.counted.prefetched_bytes;
-        let frames_before = self.before.filled_bytes / u64::from(cache.frame_bytes());
-        let frames = frames_before.saturating_add(prefetched - self.counted.prefetched);
-        if self.before.stored_bytes.saturating_add(stored) >= cache.fill_bytes_max()
-            || frames >= cache.fill_frames_max()
-        {
-            return Err(FillEnd::Full);
-        }
-        Ok(cache.fill_room())
+        let of = |part: &Range<u64>| cache.coverage(part.start, part.end - part.start).cached_bytes;
+        piece.wanted.iter().map(of).sum()
     }
 
-    fn first_missing(&self, piece: &Range<u64>) -> u64 {
+    /// Whether so many bytes would be cached now; if so, room is kept for them. Near the end of the
+    /// room one read after another gets some: how well they compress is not known before.
+    fn reserve(&self, bytes: u64) -> Result<FillRoom, FillEnd> {
         let cache = self.cache.lock();
-        let mut offsets = (piece.start..piece.end).step_by(cache::BLOCK_BYTES as usize);
-        offsets.find(|offset| !cache.is_cached(*offset)).unwrap_or(piece.start)
+        let (stored, frames) = self.taken_of(&cache.counters());
+        let stored = self.before.stored_bytes.saturating_add(stored);
+        let frames = self.before.frames.saturating_add(frames);
+        let (bytes_max, frames_max) = (cache.fill_bytes_max(), cache.fill_frames_max());
+        if stored >= bytes_max || frames >= frames_max {
+            return Err(FillEnd::Full);
+        }
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let blocks = (reserved + bytes) / u64::from(cache::BLOCK_BYTES);
+        let is_last = stored + reserved + bytes > bytes_max || frames + blocks > frames_max;
+        if reserved > 0 && is_last {
+            return Ok(FillRoom::Busy);
+        }
+        let room = cache.fill_room();
+        if room == FillRoom::Ready {
+            // Under the lock of the cache: no two take the same room.
+            self.reserved.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Ok(room)
+    }
+
+    fn first_missing(&self, piece: &Piece) -> u64 {
+        let cache = self.cache.lock();
+        let blocks = |part: &Range<u64>| part.clone().step_by(cache::BLOCK_BYTES as usize);
+        let mut offsets = piece.wanted.iter().flat_map(blocks);
+        offsets.find(|offset| !cache.is_cached(*offset)).unwrap_or(piece.start())
     }
 
     /// Why the fill is to end now: the service ends, or the client has closed its side.
@@ -285,9 +339,81 @@ impl Filler {
             return Some(FillEnd::Detaching);
         }
         // A client that waits for an answer sends nothing: what can be read is its end.
-        self.client.set_nonblocking(true).ok()?;
-        let read = (&self.client).read(&mut [0]);
-        self.client.set_nonblocking(false).ok()?;
-        matches!(read, Ok(0)).then_some(FillEnd::Cancelled)
+        let [is_over] = sys::poll::readable([Some(self.client.as_fd())], Some(0));
+        is_over.then_some(FillEnd::Cancelled)
+    }
+}
+
+/// What is read at once: up to [`PIECE_FRAMES`] frames, or one with a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    /// What is wanted of it, in order; one at least.
+    wanted: Vec<Range<u64>>,
+}
+
+impl Piece {
+    fn start(&self) -> u64 {
+        self.wanted.first().map_or(0, |part| part.start)
+    }
+
+    fn end(&self) -> u64 {
+        self.wanted.last().map_or(0, |part| part.end)
+    }
+}
+
+/// Parts, in order, as pieces of whole blocks of a volume.
+fn pieces(
+    parts: impl IntoIterator<Item = Range<u64>>,
+    frame_bytes: u64,
+    volume_bytes: u64,
+) -> Vec<Piece> {
+    let block = u64::from(cache::BLOCK_BYTES);
+    let window = PIECE_FRAMES * frame_bytes;
+    let mut pieces: Vec<Piece> = Vec::new();
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        let mut start = part.start / block * block;
+        let end = part.end.min(volume_bytes).next_multiple_of(block).min(volume_bytes);
+        while start < end {
+            let upto = end.min((start / window + 1) * window);
+            let follows = |last: &&mut Piece| {
+                let (last_end, is_behind) = (last.end(), last.end() <= start);
+                is_behind && (last_end - 1) / frame_bytes == start / frame_bytes
+            };
+            match pieces.last_mut().filter(follows) {
+                Some(last) => last.wanted.push(start..upto),
+                None => {
+                    let wanted = std::iter::once(start..upto).collect();
+                    pieces.push(Piece { wanted });
+                }
+            }
+            start = upto;
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_one_frame_are_one_piece_and_long_parts_are_cut() {
+        // In KiB, of a volume of 1000 in frames of 16.
+        let of = |parts: &[(u64, u64)]| {
+            let parts = parts.iter().map(|(start, end)| start << 10..end << 10);
+            let pieces = pieces(parts, 16 << 10, 1000 << 10);
+            let in_kib = |part: &Range<u64>| (part.start >> 10, part.end >> 10);
+            let wanted = pieces.iter().map(|piece| piece.wanted.iter().map(in_kib).collect());
+            wanted.collect::<Vec<Vec<_>>>()
+        };
+        let blocks = [(0, 4), (8, 12), (16, 20)];
+        assert_eq!(of(&blocks), [blocks[..2].to_vec(), blocks[2..].to_vec()]);
+        // Whole blocks of the volume, and no more than eight frames.
+        assert_eq!(of(&[(1, 2), (999, 5000)]), [vec![(0, 4)], vec![(996, 1000)]]);
+        let cut = [vec![(4, 128)], vec![(128, 256)], vec![(256, 300)]];
+        assert_eq!(of(&[(4, 300)]), cut);
+        // What comes in no order stays so.
+        assert_eq!(of(&[(16, 20), (0, 4)]), [vec![(16, 20)], vec![(0, 4)]]);
+        assert!(of(&[(5, 5), (1000, 2000)]).is_empty());
     }
 }

@@ -1,14 +1,11 @@
-//! Reads the gaps between what a fill wants, where that is quicker than to jump over them: a hard
-//! disk reads a megabyte in the time that its head needs for a jump.
+//! What a jump over a disk costs, in bytes that it reads in the same time: a hard disk reads a
+//! megabyte in the time that its head needs for a jump.
 
 use model::device::BlockDevice;
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sys::device::FileDevice;
 use sys::memory::AlignedBuffer;
 
-/// Bytes of one read of a gap.
+/// Bytes of one read in order.
 const STEP_BYTES: usize = 256 << 10;
 /// Reads at places that are far from each other; the median counts.
 const JUMPS: usize = 9;
@@ -18,57 +15,28 @@ const JUMP_BYTES: usize = 4096;
 const RUN_STEPS: u64 = 12;
 /// A volume that is smaller has no places that are far from each other.
 const VOLUME_BYTES_MIN: u64 = 64 << 20;
-/// No gap is longer: so long a read holds up others, and the end that was asked for.
-const GAP_BYTES_MAX: u64 = 4 << 20;
+/// No jump costs more.
+const JUMP_COST_MAX: u64 = 4 << 20;
 
-/// Where a fill reads a volume, and what it does with the gaps.
-pub(super) struct GapReader {
-    device: Arc<FileDevice>,
-    buffer: Option<AlignedBuffer>,
-    gap_bytes_max: u64,
-    /// Where the last read ended.
-    position: u64,
+/// The longest gap that a disk passes sooner than it jumps over it, measured by reading 3 MiB of it;
+/// 0 where that fails.
+pub(super) fn gap_bytes_max(device: &dyn BlockDevice, volume_bytes: u64) -> u64 {
+    let measured = || {
+        let mut reader = Reader { device, buffer: AlignedBuffer::new(STEP_BYTES).ok()? };
+        let jump = reader.jump(volume_bytes)?;
+        let rate = reader.bytes_per_second(volume_bytes)?;
+        // Half of it: a jump over a short gap takes less than one across the volume.
+        Some((jump.as_secs_f64() * rate / 2.0) as u64)
+    };
+    if volume_bytes < VOLUME_BYTES_MIN { 0 } else { measured().unwrap_or(0).min(JUMP_COST_MAX) }
 }
 
-impl GapReader {
-    /// Measures the device, for which it reads 3 MiB of it. Where that fails nothing is read
-    /// through.
-    pub(super) fn of(device: Arc<FileDevice>, volume_bytes: u64) -> Self {
-        let mut reader = Self { device, buffer: None, gap_bytes_max: 0, position: 0 };
-        if volume_bytes < VOLUME_BYTES_MIN {
-            return reader;
-        }
-        reader.buffer = AlignedBuffer::new(STEP_BYTES).ok();
-        let cost = reader.jump(volume_bytes).zip(reader.bytes_per_second(volume_bytes));
-        // Half of it: a jump over a short gap takes less than one across the volume.
-        let bytes = cost.map_or(0, |(jump, rate)| (jump.as_secs_f64() * rate / 2.0) as u64);
-        reader.gap_bytes_max = bytes.min(GAP_BYTES_MAX);
-        reader
-    }
+struct Reader<'d> {
+    device: &'d dyn BlockDevice,
+    buffer: AlignedBuffer,
+}
 
-    /// The longest gap that is read.
-    pub(super) fn gap_bytes_max(&self) -> u64 {
-        self.gap_bytes_max
-    }
-
-    /// To be called before a part is read: reads what is between it and the part before, if the gap
-    /// is short.
-    pub(super) fn reach(&mut self, part: &Range<u64>) {
-        let gap = self.position..part.start;
-        let len = gap.end.saturating_sub(gap.start);
-        if len > 0 && len <= self.gap_bytes_max {
-            let mut at = gap.start;
-            while at < gap.end {
-                let step = (gap.end - at).min(STEP_BYTES as u64);
-                if self.read(at, step as usize).is_none() {
-                    break;
-                }
-                at += step;
-            }
-        }
-        self.position = part.end;
-    }
-
+impl Reader<'_> {
     /// How long a read takes that is far from the last one.
     fn jump(&mut self, volume_bytes: u64) -> Option<Duration> {
         let mut times = Vec::with_capacity(JUMPS);
@@ -99,7 +67,7 @@ impl GapReader {
 
     /// `None` if so much cannot be read there.
     fn read(&mut self, offset: u64, len: usize) -> Option<()> {
-        let buffer = self.buffer.as_mut()?.get_mut(..len)?;
+        let buffer = self.buffer.get_mut(..len)?;
         (self.device.read_at(buffer, offset).ok()? == len).then_some(())
     }
 }
@@ -108,34 +76,23 @@ impl GapReader {
 mod tests {
     use super::*;
     use std::fs::File;
+    use sys::device::FileDevice;
     use testkit::TempDir;
 
-    fn device(bytes: u64) -> (TempDir, Arc<FileDevice>) {
+    fn cost(bytes: u64, volume_bytes: u64) -> u64 {
         let directory = TempDir::new();
         let path = directory.join("volume");
         File::create(&path).unwrap().set_len(bytes).unwrap();
-        let file = File::options().read(true).write(true).open(&path).unwrap();
-        (directory, Arc::new(FileDevice::new(file).unwrap()))
+        let device = FileDevice::new(File::open(&path).unwrap()).unwrap();
+        gap_bytes_max(&device, volume_bytes)
     }
 
     #[test]
-    fn a_gap_that_is_read_is_at_most_what_a_jump_costs() {
-        let (_directory, device) = device(VOLUME_BYTES_MIN);
-        let reader = GapReader::of(Arc::clone(&device), VOLUME_BYTES_MIN);
+    fn a_jump_costs_something_where_all_can_be_read() {
         // Whatever the file system takes for it, a read takes some time.
-        assert!((1..=GAP_BYTES_MAX).contains(&reader.gap_bytes_max()));
-        assert_eq!(GapReader::of(device, VOLUME_BYTES_MIN - 1).gap_bytes_max(), 0);
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_jumped_over() {
-        let (_directory, device) = device(1 << 20);
+        assert!((1..=JUMP_COST_MAX).contains(&cost(VOLUME_BYTES_MIN, VOLUME_BYTES_MIN)));
+        assert_eq!(cost(VOLUME_BYTES_MIN, VOLUME_BYTES_MIN - 1), 0);
         // The device is shorter than the volume should be.
-        let mut reader = GapReader::of(device, VOLUME_BYTES_MIN);
-        assert_eq!(reader.gap_bytes_max(), 0);
-        reader.gap_bytes_max = GAP_BYTES_MAX;
-        reader.reach(&(0..4096));
-        reader.reach(&(3 << 20..4 << 20));
-        assert_eq!(reader.position, 4 << 20);
+        assert_eq!(cost(1 << 20, VOLUME_BYTES_MIN), 0);
     }
 }
