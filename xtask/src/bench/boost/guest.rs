@@ -12,7 +12,7 @@ use super::log::RequestLog;
 
 const TIMEOUT_S: u64 = 900;
 const MEMORY: &str = "512M";
-const SCRIPTS: [(&str, &str); 7] = [
+pub(super) const SCRIPTS: [(&str, &str); 7] = [
     ("use.py", include_str!("guest/use.py")),
     ("lib.sh", include_str!("guest/lib.sh")),
     ("warm.sh", include_str!("guest/warm.sh")),
@@ -41,9 +41,10 @@ pub(super) const ENGINES: [&str; 4] = ["boost", "bcache", "dm-cache", "none"];
 pub(super) fn boot(
     session: &mut Session,
     what: &str,
-    script: &[&str],
+    script: &[impl AsRef<str>],
     then: Option<&str>,
 ) -> Result<(), Error> {
+    let script: Vec<&str> = script.iter().map(AsRef::as_ref).collect();
     eprintln!("{what}: {}", script.join(" "));
     let run = GuestRun {
         disks: &DISKS,
@@ -54,7 +55,7 @@ pub(super) fn boot(
         programs: &[],
         scripts: &SCRIPTS,
         then,
-        command: &[&["bash"], script].concat(),
+        command: &[&["bash"], &script[..]].concat(),
     };
     guest::run(session, &run)
 }

@@ -22,8 +22,11 @@ struct DiskCounts {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Chunk {
     requests: usize,
+    /// What the requests took.
     seconds: f64,
-    /// Reads that reached the disk.
+    /// Its end, since the first request.
+    end_s: f64,
+    /// Reads that reached the disk; those that the cache did not answer, where it says so.
     misses: f64,
 }
 
@@ -44,6 +47,7 @@ impl RequestLog {
         let mut log = Self::default();
         let mut chunk = Chunk::default();
         let mut before: HashMap<&str, DiskCounts> = HashMap::new();
+        let (mut hits, mut hits_before) = (None, 0.0);
         for line in text.lines() {
             let wrong = || malformed(format!("a line of requests: {line:?}"));
             let words: Vec<&str> = line.split(' ').collect();
@@ -51,6 +55,14 @@ impl RequestLog {
                 log.blocks.push(block.parse().map_err(|_| wrong())?);
                 chunk.requests += 1;
                 chunk.seconds += us.parse::<f64>().map_err(|_| wrong())? / 1e6;
+                continue;
+            }
+            if let ["at", seconds] = words[..] {
+                chunk.end_s = seconds.parse().map_err(|_| wrong())?;
+                continue;
+            }
+            if let ["hits", count] = words[..] {
+                hits = Some(count.parse::<f64>().map_err(|_| wrong())?);
                 continue;
             }
             let [device, reads, _, _, written] = words[..] else { return Err(wrong()) };
@@ -61,7 +73,10 @@ impl RequestLog {
             let grown = before.insert(device, now).map(|old| (now, old));
             match (device, grown) {
                 ("disk", Some((now, old))) => {
-                    chunk.misses = now.reads - old.reads;
+                    chunk.misses = match hits {
+                        Some(hits) => chunk.requests as f64 - (hits - hits_before),
+                        None => now.reads - old.reads,
+                    };
                     log.chunks.push(std::mem::take(&mut chunk));
                 }
                 ("stick", Some((now, old))) => {
@@ -70,6 +85,7 @@ impl RequestLog {
                 ("disk" | "stick", None) => {}
                 _ => return Err(wrong()),
             }
+            hits_before = hits.unwrap_or_default();
         }
         Ok(log)
     }
@@ -94,9 +110,7 @@ impl RequestLog {
 
     /// The seconds after which a window first had so large a share of hits; all if none had.
     pub(super) fn seconds_until(&self, hit_ratio: f64) -> f64 {
-        let mut seconds = 0.0;
         for (at, chunk) in self.chunks.iter().enumerate() {
-            seconds += chunk.seconds;
             let mut requests = 0;
             let of_window = |chunk: &&Chunk| {
                 let is_of = requests < WINDOW;
@@ -108,10 +122,10 @@ impl RequestLog {
             let all: usize = window.iter().map(|chunk| chunk.requests).sum();
             let misses: f64 = window.iter().map(|chunk| chunk.misses).sum();
             if all >= WINDOW && 1.0 - misses / all as f64 >= hit_ratio {
-                return seconds;
+                return chunk.end_s;
             }
         }
-        seconds
+        self.chunks.last().map_or(0.0, |chunk| chunk.end_s)
     }
 }
 
@@ -147,20 +161,28 @@ mod tests {
 
     #[test]
     fn chunks_are_between_looks_at_the_disks() {
-        let text = "disk 10 1 0 0\nstick 5 1 0 8\n7 1000 r\n7 3000 w\ndisk 11 9 0 0\n\
-                    stick 6 9 0 12\n9 1000 r\ndisk 11 9 0 0\nstick 6 9 0 12\n";
+        let text = "at 0\ndisk 10 1 0 0\nstick 5 1 0 8\n7 1000 r\n7 3000 w\nat 2\n\
+                    disk 11 9 0 0\nstick 6 9 0 12\n9 1000 r\nat 3.5\ndisk 11 9 0 0\n\
+                    stick 6 9 0 12\n";
         let log = RequestLog::read(text).unwrap();
         assert_eq!((log.blocks.clone(), log.misses()), (vec![7, 7, 9], 1.0));
         assert_eq!((log.stick_written_bytes, log.hit_bytes()), (2048.0, 8192.0));
         assert_eq!(log.rate().round(), 600.0);
+        assert_eq!((log.chunks[0].end_s, log.seconds_until(2.0)), (2.0, 3.5));
+        assert!(RequestLog::read("at x\n").is_err());
+        // What a cache answered is known better where the disk serves others too.
+        let text = "hits 5\ndisk 10 1 0 0\n7 1 r\n7 1 r\n7 1 r\nhits 7\ndisk 99 9 0 0\n";
+        assert_eq!(RequestLog::read(text).unwrap().misses(), 1.0);
         assert!(RequestLog::read("7 x r\n").is_err());
         assert!(RequestLog::read("7\n").is_err());
     }
 
     #[test]
     fn a_cache_is_warm_when_a_whole_window_hits() {
-        let chunk = |misses| Chunk { requests: 250, seconds: 1.0, misses };
-        let chunks = vec![chunk(250.0), chunk(0.0), chunk(100.0), chunk(0.0), chunk(0.0)];
+        let misses = [250.0, 0.0, 100.0, 0.0, 0.0].into_iter().zip(1..);
+        let chunk =
+            |(misses, at)| Chunk { requests: 250, seconds: 0.5, end_s: f64::from(at), misses };
+        let chunks = misses.map(chunk).collect();
         let log = RequestLog { chunks, ..RequestLog::default() };
         assert_eq!(log.seconds_until(0.5), 2.0);
         assert_eq!(log.seconds_until(0.8), 3.0);

@@ -1,6 +1,8 @@
 //! An empty cache gets warm by skewed requests: how well it then hits, how soon, how fast, and what
-//! that writes to the stick; beside bcache, dm-cache and the disk alone, and a cache that is filled
-//! ahead with the most likely blocks, each in its own guest.
+//! that writes to the stick; beside bcache, dm-cache and the disk alone, and a cache that a fill brings
+//! the most likely blocks at the same time, each in its own guest.
+//!
+//! The filled cache is warm when it has as many hits as the one that fills by demand.
 
 use crate::bench::Session;
 use crate::bench::record::{Series, Target};
@@ -8,7 +10,7 @@ use crate::bench::steps::Steps;
 use crate::error::Error;
 
 use super::guest::{CACHE, CACHE_BYTES, DATA_MIB, boot, figure, mean, requests, sorted};
-use super::log::{BLOCK_BYTES, fewest_misses};
+use super::log::{BLOCK_BYTES, RequestLog, fewest_misses};
 
 const SKEW: &str = "1.2";
 /// Until it is warm, and measured then.
@@ -19,7 +21,7 @@ struct Way {
     name: &'static str,
     /// What is before the disk.
     engine: &'static str,
-    /// How many blocks are filled ahead; more than are kept.
+    /// How many blocks a fill brings; more than are kept.
     filled: Option<&'static str>,
 }
 
@@ -34,16 +36,17 @@ const WAYS: [Way; 5] = [
     Way::by_demand("bcache", "bcache"),
     Way::by_demand("dm-cache", "dm-cache"),
     Way::by_demand("disk alone", "none"),
-    Way { name: "terrace, filled ahead", engine: "boost", filled: Some("8000") },
+    Way { name: "terrace, filled", engine: "boost", filled: Some(FILLED_BLOCKS) },
 ];
 /// Places among them.
 const OURS: usize = 0;
 const BCACHE: usize = 1;
 const DISK: usize = 3;
 const FILLED: usize = 4;
+pub(super) const FILLED_BLOCKS: &str = "8000";
 
 /// Figures of each.
-const FIGURES: [&str; 8] = [
+pub(super) const FIGURES: [&str; 8] = [
     "misses",
     "fewest misses",
     "requests a second",
@@ -79,39 +82,73 @@ pub(super) fn measure(session: &mut Session) -> Result<(), Error> {
 
 /// The figures of each; which is first changes from round to round.
 fn one_round(session: &mut Session, round: usize) -> Result<(Vec<f64>, Vec<String>), Error> {
-    let mut all = vec![Vec::new(); WAYS.len()];
+    let mut runs = Vec::new();
     for turn in 0..WAYS.len() {
         let way = (turn + round) % WAYS.len();
-        all[way] = of_way(session, &WAYS[way], round)?;
+        boot(session, "warm", &script(WAYS[way].engine, WAYS[way].filled, round), None)?;
+        runs.push((way, WarmRun::read(session)?));
     }
-    Ok((all.concat(), Vec::new()))
+    runs.sort_by_key(|(way, _)| *way);
+    let by_demand = runs[OURS].1.share_of_hits();
+    let figures = runs.iter().map(|(way, run)| {
+        run.figures(if *way == FILLED { by_demand } else { run.share_of_hits() })
+    });
+    Ok((figures.collect::<Vec<_>>().concat(), Vec::new()))
 }
 
-fn of_way(session: &mut Session, way: &Way, round: usize) -> Result<Vec<f64>, Error> {
-    let seed = (round + 1).to_string();
+/// What the script of a run is called with.
+pub(super) fn script(engine: &str, filled: Option<&str>, round: usize) -> Vec<String> {
     let [cold, warm] = REQUESTS;
-    let mut script = vec!["warm.sh", way.engine, CACHE, DATA_MIB, cold, warm, SKEW, &seed];
-    script.extend(way.filled);
-    boot(session, "warm", &script, None)?;
-    let fill_s = if way.filled.is_some() { figure(session, "fill_s")? } else { 0.0 };
-    let (cold, warm) = (requests(session, "cold")?, requests(session, "warm")?);
-    let blocks = [&cold.blocks[..], &warm.blocks[..]].concat();
-    let slots = (CACHE_BYTES / BLOCK_BYTES) as usize;
-    let fewest = fewest_misses(&blocks, cold.blocks.len(), slots);
-    let [disk_s, stick_s] =
-        ["disk_us", "stick_us"].map(|name| Ok::<_, Error>(mean(&sorted(session, name)?) / 1e6));
-    let predicted = 1.0 / (disk_s? * (1.0 - warm.hit_ratio()) + stick_s? * warm.hit_ratio());
-    let written = cold.stick_written_bytes + warm.stick_written_bytes;
-    Ok(vec![
-        warm.misses(),
-        fewest,
-        warm.rate(),
-        predicted,
-        fill_s + cold.seconds_until(0.9 * warm.hit_ratio()),
-        written / (cold.hit_bytes() + warm.hit_bytes()).max(BLOCK_BYTES),
-        figure(session, "wrong")?,
-        warm.hit_ratio(),
-    ])
+    let seed = (round + 1).to_string();
+    let words = ["warm.sh", engine, CACHE, DATA_MIB, cold, warm, SKEW, &seed];
+    words.into_iter().chain(filled).map(str::to_owned).collect()
+}
+
+/// What a run of the script left.
+pub(super) struct WarmRun {
+    cold: RequestLog,
+    warm: RequestLog,
+    /// What the disk and the stick take for a request.
+    device_seconds: [f64; 2],
+    wrong: f64,
+}
+
+impl WarmRun {
+    /// # Errors
+    /// When the run left something else.
+    pub(super) fn read(session: &Session) -> Result<Self, Error> {
+        let seconds = |name| Ok::<_, Error>(mean(&sorted(session, name)?) / 1e6);
+        Ok(Self {
+            cold: requests(session, "cold")?,
+            warm: requests(session, "warm")?,
+            device_seconds: [seconds("disk_us")?, seconds("stick_us")?],
+            wrong: figure(session, "wrong")?,
+        })
+    }
+
+    /// Of the requests that are measured.
+    pub(super) fn share_of_hits(&self) -> f64 {
+        self.warm.hit_ratio()
+    }
+
+    /// Its [`FIGURES`]; a cache is warm with this share of hits.
+    pub(super) fn figures(&self, warm_hits: f64) -> Vec<f64> {
+        let Self { cold, warm, device_seconds: [disk_s, stick_s], wrong } = self;
+        let blocks = [&cold.blocks[..], &warm.blocks[..]].concat();
+        let slots = (CACHE_BYTES / BLOCK_BYTES) as usize;
+        let hits = warm.hit_ratio();
+        let written = cold.stick_written_bytes + warm.stick_written_bytes;
+        vec![
+            warm.misses(),
+            fewest_misses(&blocks, cold.blocks.len(), slots),
+            warm.rate(),
+            1.0 / (disk_s * (1.0 - hits) + stick_s * hits),
+            cold.seconds_until(0.9 * warm_hits),
+            written / (cold.hit_bytes() + warm.hit_bytes()).max(BLOCK_BYTES),
+            *wrong,
+            hits,
+        ]
+    }
 }
 
 fn compare(session: &mut Session, all: &[Vec<Vec<f64>>]) -> Result<(), Error> {

@@ -3,6 +3,6 @@
 engine=$1 size=$2
 . ./lib.sh
 make "$3"
-echo "rate_s $(python3 use.py rate $data 64)" >/out/results
-python3 use.py random $data 300 1 r 0.5 /out/read_us
-python3 use.py random $data 600 2 w 0.5 /out/write_us
+echo "rate_s $(python3 use.py rate $data 64)" >$out/results
+python3 use.py random $data 300 1 r 0.5 $out/read_us
+python3 use.py random $data 600 2 w 0.5 $out/write_us

@@ -4,15 +4,15 @@ engine=boost size=$1
 . ./lib.sh
 make "$2"
 names="$(basename "$disk") $(basename "$stick")"
-python3 use.py zipf $data "$3" "$4" 1 0 $names /run/cold
-python3 use.py zipf $data 2000 "$4" 1001 0 $names /run/points/state/warm
+python3 use.py zipf $data "$3" "$4" 1 0 $names $points/cold
+python3 use.py zipf $data 2000 "$4" 1001 0 $names $points/state/warm
 sync
 if [ "$5" = 0 ]; then
-    umount /run/points/volume
+    umount $points/volume
     terrace_detach
-    umount /run/points/stick /run/points/state
+    umount $points/stick $points/state
 else
-    python3 use.py zipf $data 1000000 "$4" 2001 10 $names /run/writes &
+    python3 use.py zipf $data 1000000 "$4" 2001 10 $names $points/writes &
     sleep "$5"
 fi
 vm-ctl cut

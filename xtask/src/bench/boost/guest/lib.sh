@@ -1,24 +1,27 @@
 # A disk behind a cache on a stick: engine is boost, bcache, dm-cache or none. The device that
-# programs use is $device; it has ext4 with one file, $data.
+# programs use is $device; it has ext4 with one file, $data. On a machine that is no guest, POINTS,
+# OUT, DISK, STICK and NAME say where all is.
 set -e
 export LC_ALL=C DM_DISABLE_UDEV=1
-mkdir -p /run/points
-mount -t tmpfs points /run/points
-mkdir -p /run/points/volume /run/points/stick /run/points/state
-disk=$(readlink -f /dev/vm/disk) stick=$(readlink -f /dev/vm/stick)
-data=/run/points/volume/data
-cache=/run/points/stick/cache state=/run/points/state/boost
+points=${POINTS:-/run/points} out=${OUT:-/out} name=${NAME:-c}
+disk=$(readlink -f "${DISK:-/dev/vm/disk}") stick=$(readlink -f "${STICK:-/dev/vm/stick}")
+mkdir -p $points
+mount -t tmpfs points $points
+mkdir -p $points/volume $points/stick $points/state
+data=$points/volume/data
+cache=$points/stick/cache state=$points/state/boost
 
 make_ext4() { mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$1"; }
 
 terrace_attach() {
-    mount "$stick" /run/points/stick
-    mount /dev/vm/state /run/points/state
-    terrace boost attach c --backing "$disk" --cache $cache --size "$size" --state $state >&2
-    device=$(readlink -f /run/terrace/boost/c/device)
+    mount "$stick" $points/stick
+    # It is there in the next boot of a guest.
+    [ ! -b /dev/vm/state ] || mount /dev/vm/state $points/state
+    terrace boost attach $name --backing "$disk" --cache $cache --size "$size" --state $state >&2
+    device=$(readlink -f /run/terrace/boost/$name/device)
 }
 
-terrace_detach() { terrace boost detach c >&2; }
+terrace_detach() { terrace boost detach $name >&2; }
 
 bcache_register() {
     for member in "$stick" "$disk"; do
@@ -60,13 +63,13 @@ make() {
         device_made=$disk
     fi
     make_ext4 "$device_made"
-    mount "$device_made" /run/points/volume
+    mount "$device_made" $points/volume
     python3 use.py make $data "$mib"
-    umount /run/points/volume
+    umount $points/volume
     case $engine in
         boost)
             make_ext4 "$stick"
-            make_ext4 /dev/vm/state
+            [ ! -b /dev/vm/state ] || make_ext4 /dev/vm/state
             terrace_attach
             ;;
         # What was written while it was made is dropped from its stick.
@@ -87,7 +90,7 @@ make() {
         dm-cache) dm_attach ;;
         none) device=$disk ;;
     esac
-    mount "$device" /run/points/volume
+    mount "$device" $points/volume
 }
 
 written_to() { awk '{ print $7 * 512 }' "/sys/block/$(basename "$1")/stat"; }

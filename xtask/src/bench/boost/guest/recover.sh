@@ -3,5 +3,5 @@
 engine=$1 size=$2
 . ./lib.sh
 make "$3"
-python3 use.py recover $data "$4" "$5" >/out/seconds
-[ "$engine" != boost ] || terrace boost status c --json >/out/status.json
+python3 use.py recover $data "$4" "$5" >$out/seconds
+[ "$engine" != boost ] || terrace boost status $name --json >$out/status.json

@@ -1,17 +1,21 @@
 # use.py make FILE MIB: fills a file with pieces of programs; each block of 4 KiB begins with its number.
-# use.py zipf FILE REQUESTS SKEW SEED WRITES DISK STICK LOG: skewed requests of 4 KiB, past the page
-#     cache, of which WRITES % write. A line for each: block, microseconds, r or w; and before every
-#     250 a line of what both disks did: `disk` or `stick`, requests and sectors read and written.
+# use.py zipf FILE REQUESTS SKEW SEED WRITES DISK STICK LOG [CACHE LIST]: skewed requests of 4 KiB, past
+#     the page cache, of which WRITES % write. A line for each: block, microseconds, r or w; before
+#     every 250 the seconds since the start, as `at`, and a line of what both disks did: `disk` or
+#     `stick`, requests and sectors read and written. With CACHE a fill of it by LIST begins with the
+#     requests, and there are lines of its `hits` until then: the disk serves the fill too.
 # use.py ranks FILE COUNT: the most likely blocks of those requests, as places on the disk below
 #     the file system: a line with offset and length for each, the most likely first.
 # use.py random FILE REQUESTS SEED r|w FROM LOG: blocks of the part that begins at FROM (of 1), each
 #     once: microseconds of each.
+# use.py places FILE DISK REQUESTS SEED LOG: microseconds of reads of DISK where random blocks of FILE
+#     are on it, past all that is between the two.
 # use.py rate FILE MIB: reads from the start in order, 1 MiB at a time: seconds.
 # use.py recover FILE MIB ROUNDS: the first MIB of the file are in memory; a hog takes all memory and
 #     gives it back, 25 times; seconds until the 99th percentile of 200 reads of pages in no order is
 #     at most 1.2 times that of before: a line for each round.
 # use.py sums FILE LOG: a sum of each block that LOG has; differ A B: how many lines of A are not B's.
-import bisect, itertools, mmap, os, random, subprocess, sys, time, zlib
+import bisect, itertools, json, mmap, os, random, subprocess, sys, time, zlib
 
 BLOCK = 4096
 MIB = 1 << 20
@@ -68,14 +72,31 @@ def extents(path):
     return sorted(found)
 
 
-def ranks(path, count):
+# Where blocks of a file are on the device.
+def places(path, blocks):
     known = extents(path)
     starts = [extent[0] for extent in known]
-    for block in ranked(os.path.getsize(path) // BLOCK)[:count]:
+    for block in blocks:
         first, place, length = known[bisect.bisect(starts, block * BLOCK) - 1]
         if not first <= block * BLOCK < first + length:
             sys.exit(f"block {block} has no place")
-        print(place + block * BLOCK - first, BLOCK)
+        yield place + block * BLOCK - first
+
+
+def ranks(path, count):
+    for place in places(path, ranked(os.path.getsize(path) // BLOCK)[:count]):
+        print(place, BLOCK)
+
+
+def at_places(path, disk, requests, seed, log):
+    blocks = random.Random(seed).sample(range(os.path.getsize(path) // BLOCK), requests)
+    file = direct(disk)
+    piece = mmap.mmap(-1, BLOCK)
+    with open(log, "w") as out:
+        for place in places(path, blocks):
+            began = time.monotonic_ns()
+            os.preadv(file, [piece], place)
+            out.write(f"{(time.monotonic_ns() - began) // 1000}\n")
 
 
 def counters(device):
@@ -84,17 +105,29 @@ def counters(device):
     return " ".join([words[0], words[2], words[4], words[6]])
 
 
-def zipf(path, requests, skew, seed, writes, disk, stick, log):
+def zipf(path, requests, skew, seed, writes, disk, stick, log, cache=None, ranks=None):
     file = direct(path, writes > 0)
     blocks = os.lseek(file, 0, os.SEEK_END) // BLOCK
     drawn = zipf_blocks(blocks, skew, seed)
     kinds = random.Random(seed + 1)
     piece = mmap.mmap(-1, BLOCK)
     lines = []
+
+    def look():
+        yield f"at {time.monotonic() - start:.6f}"
+        if cache:
+            printed = subprocess.check_output(["terrace", "boost", "status", cache, "--json"])
+            yield f"hits {json.loads(printed)['caches'][0]['hits']}"
+        yield f"disk {counters(disk)}"
+        yield f"stick {counters(stick)}"
+
+    # All ranks are known by then.
+    block = next(drawn)
+    start = time.monotonic()
+    filling = cache and subprocess.Popen(["terrace", "boost", "fill", cache, ranks])
     for count in range(requests):
         if count % CHUNK == 0:
-            lines += [f"disk {counters(disk)}", f"stick {counters(stick)}"]
-        block = next(drawn)
+            lines += look()
         kind = "w" if kinds.random() * 100 < writes else "r"
         if kind == "w":
             piece[:16] = block.to_bytes(16, "little")
@@ -107,7 +140,10 @@ def zipf(path, requests, skew, seed, writes, disk, stick, log):
         lines.append(f"{block} {(time.monotonic_ns() - began) // 1000} {kind}")
         if int.from_bytes(piece[:16], "little") != block:
             sys.exit(f"block {block} is another one")
-    lines += [f"disk {counters(disk)}", f"stick {counters(stick)}"]
+        block = next(drawn)
+    lines += look()
+    if filling and filling.wait() != 0:
+        sys.exit("the fill failed")
     with open(log, "w") as out:
         out.write("\n".join(lines) + "\n")
 
@@ -198,6 +234,8 @@ elif what == "zipf":
     zipf(path, *numbers, *words[4:])
 elif what == "random":
     at_random(path, int(words[0]), int(words[1]), words[2], float(words[3]), words[4])
+elif what == "places":
+    at_places(path, words[0], int(words[1]), int(words[2]), words[3])
 elif what == "ranks":
     ranks(path, int(words[0]))
 elif what == "rate":
