@@ -1,5 +1,5 @@
-//! What the cache brings on this machine: the skewed requests of `warm`, before a modelled hard disk
-//! and a modelled stick, whose times are added to those of real processors.
+//! What the cache brings on this machine: the skewed requests of `warm`, before a modelled hard
+//! disk and a modelled stick, whose times are added to those of real processors.
 
 use std::fs;
 use std::process::Command;

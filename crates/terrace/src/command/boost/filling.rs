@@ -7,9 +7,9 @@
 //! The service holds one batch; the client has the rest. Blocks of one frame are brought together,
 //! with what is between them: a frame that grows is written anew.
 //!
-//! Pieces are read in short bursts, several at a time, so that the kernel passes them to the disk in
-//! its order. Reads of others that come meanwhile wait for the end of a burst: taking turns read by
-//! read would cost two jumps over the disk for each.
+//! Pieces are read in short bursts, several at a time, so that the kernel orders them for the disk.
+//! Reads of others that come meanwhile wait for the end of a burst: taking turns read by read would
+//! cost two jumps over the disk for each.
 
 use super::control::{self, FilledBefore, LINE_BYTES};
 use super::engine::SharedCache;

@@ -18,8 +18,8 @@ const VOLUME_BYTES_MIN: u64 = 64 << 20;
 /// No jump costs more.
 const JUMP_COST_MAX: u64 = 4 << 20;
 
-/// The longest gap that a disk passes sooner than it jumps over it, measured by reading 3 MiB of it;
-/// 0 where that fails.
+/// The longest gap that a disk passes sooner than it jumps over it, measured by reading 3 MiB of
+/// it; 0 where that fails.
 pub(super) fn gap_bytes_max(device: &dyn BlockDevice, volume_bytes: u64) -> u64 {
     let measured = || {
         let mut reader = Reader { device, buffer: AlignedBuffer::new(STEP_BYTES).ok()? };
