@@ -4,7 +4,10 @@
 use cache::{
     Cache, ChangeProof, Cold, Counters, FillRoom, Geometry, Limits, Setup, Start, Witness,
 };
-use model::engine::{CacheOff, ErrorNumber, Event, Input, Request};
+use model::engine::{
+    BufferRange, Buffers, CacheOff, Device, Engine, ErrorNumber, Event, Input, Operation, Output,
+    Request, RequestId,
+};
 
 use testkit::SimulatedDriver;
 
@@ -88,6 +91,47 @@ fn frames_that_are_cached_in_part_are_warm_after_a_detach() {
         assert!(!driver.engine.is_cached((block ^ 1) * 4096), "block {block}");
     }
     assert_eq!(driver.engine.counters().hits, blocks.len() as u64);
+}
+
+#[test]
+fn a_hit_reads_no_more_of_the_medium_than_its_device_asks_for() {
+    let mut driver = attach_with(&in_blocks(), &[], &[]);
+    // As many as there are buffers for what is not ended, and one for what is.
+    let blocks = [6, 11, 40];
+    for block in blocks {
+        driver.read(block * 4096, 4096).unwrap();
+    }
+    driver.input(Input::Detach);
+    let (medium, journal) = (driver.medium.contents(), driver.journal.contents());
+    // What is read with this alignment, which is asked for.
+    let read_bytes = |asked: u32, unit: u64| {
+        let setup = Setup { salt: [9; 32], ..in_blocks() };
+        let mut driver = attach_with(&setup, &medium, &journal);
+        driver.engine.set_medium_read_bytes(asked);
+        let mut bytes = 0;
+        for block in blocks {
+            let start = block * 4096;
+            assert!(driver.read(start, 4096).unwrap() == volume()[start as usize..][..4096]);
+            // Once more, and not ended: only to see what it would read.
+            let data = BufferRange::first(driver.buffers.take(FRAME).unwrap(), 4096);
+            let request = Request::Read { offset: start, data };
+            let mut outputs = Vec::new();
+            let input = Input::Request { id: RequestId(1000 + block), request };
+            driver.engine.handle(input, &mut driver.buffers, &mut outputs);
+            let Some(&Output::Operate { device: Device::Cache, operation, .. }) = outputs.first()
+            else {
+                panic!("{outputs:?}");
+            };
+            let Operation::Read { offset, data } = operation else { panic!("{operation:?}") };
+            assert!(offset.is_multiple_of(unit) && u64::from(data.len).is_multiple_of(unit));
+            bytes += data.len;
+        }
+        assert_eq!(driver.engine.counters().medium_wrong, 0);
+        bytes
+    };
+    let [sectors, whole, larger] =
+        [(512, 512), (4096, 4096), (1 << 20, 4096)].map(|(asked, unit)| read_bytes(asked, unit));
+    assert!(sectors < whole * 2 / 3 && whole == larger, "{sectors} {whole} {larger}");
 }
 
 #[test]
