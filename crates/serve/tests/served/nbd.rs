@@ -81,7 +81,13 @@ fn a_killed_server_of_a_network_block_device_has_a_successor() {
     let end = Instant::now() + PATIENCE;
     let device = loop {
         assert!(Instant::now() < end, "no device");
-        if let Some(device) = KernelDevice::find(setup(&server.point)).unwrap() {
+        // It has its name before it has its size.
+        let has_size = |device: &KernelDevice| {
+            let size = format!("/sys/block/nbd{}/size", device.number());
+            std::fs::read_to_string(size).is_ok_and(|sectors| sectors.trim() != "0")
+        };
+        let found = KernelDevice::find(setup(&server.point)).unwrap();
+        if let Some(device) = found.filter(has_size) {
             break Disconnected(device);
         }
         std::thread::sleep(Duration::from_millis(10));
