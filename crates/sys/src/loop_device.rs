@@ -62,6 +62,23 @@ pub fn examine_control() -> Result<()> {
     open_control("open").map(drop)
 }
 
+/// A loop device that is open, and keeps its file.
+#[derive(Debug)]
+pub struct HeldLoopDevice<'d> {
+    device: &'d LoopDevice,
+    opened: File,
+}
+
+impl HeldLoopDevice<'_> {
+    /// As [`LoopDevice::detach`].
+    ///
+    /// # Errors
+    /// As that.
+    pub fn detach(self) -> Result<()> {
+        self.device.clear(&self.opened)
+    }
+}
+
 impl LoopDevice {
     /// Attaches the first free device to `file`; `name` is what `losetup` shows besides the path
     /// that the kernel knows.
@@ -126,12 +143,20 @@ impl LoopDevice {
     /// # Errors
     /// As [`Self::detach`], but for a device that is not attached; if /sys cannot be read.
     pub fn detach_from(&self, path: &Path) -> Result<bool> {
-        let device = self.open(DETACH, false)?;
+        let Some(held) = self.hold(path)? else { return Ok(false) };
+        held.detach().map(|()| true)
+    }
+
+    /// Keeps it open, if its file is the one at `path`, as the kernel knows it: it then gets no
+    /// other file, although that path may change, as that of a file whose mount has gone does.
+    ///
+    /// # Errors
+    /// As [`Self::detach_from`].
+    pub fn hold(&self, path: &Path) -> Result<Option<HeldLoopDevice<'_>>> {
+        let opened = self.open(DETACH, false)?;
         let failed = |error| Error::new(DETACH, error).at(&self.path);
-        if self.backing_file().map_err(failed)?.as_deref() != Some(path) {
-            return Ok(false);
-        }
-        self.clear(&device).map(|()| true)
+        let is_it = self.backing_file().map_err(failed)?.as_deref() == Some(path);
+        Ok(is_it.then_some(HeldLoopDevice { device: self, opened }))
     }
 
     /// The path of the file that it is attached to, as the kernel knows it; `None` if it is not

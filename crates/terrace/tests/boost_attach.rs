@@ -223,6 +223,10 @@ fn a_name_has_one_service_and_what_a_killed_one_left_is_cleaned_up() {
     drop(mount);
     // The dead device may still be writing its errors.
     wait_until("it is attached again", || scene.attach(&file).code == Some(0));
+    // The dead device has no file any more, whose mount has gone.
+    let name = device.file_name().unwrap().to_str().unwrap();
+    let backing = format!("/sys/block/{name}/loop/backing_file");
+    assert_ne!(fs::read_to_string(backing).unwrap_or_default(), "/\n");
     let before = scene.status();
     assert_eq!((&before["cold"], &before["off"]), (&Value::Null, &Value::Null), "{before}");
     // A signal to the process that serves ends it, as nothing uses the device.

@@ -128,9 +128,13 @@ impl ServedDevice {
     pub(super) fn abandon(&self, point: &Path, name: &str) {
         match self {
             Self::Loop(device) => {
+                // Without its mount the file has another path.
+                let held = device.hold(point);
                 // The dead file ends what still waits for it.
                 let _ = sys::mount::abandon(point);
-                let _ = device.detach_from(point);
+                if let Ok(Some(held)) = held {
+                    let _ = held.detach();
+                }
             }
             Self::Nbd { number } => {
                 // Whose it is was just found out by its identifier.
