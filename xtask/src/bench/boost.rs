@@ -1,7 +1,7 @@
 //! The flash cache: its engine in simulation, and the cache itself before modelled disks.
 //!
 //! - `simulation`: the engine, cut at every write, with every fault, and without each rule.
-//! - `warm`: an empty cache gets warm by skewed requests, beside bcache, dm-cache and none; `gain`:
+//! - `warm`: an empty cache gets warm by skewed requests, as bcache, dm-cache and none; `gain`:
 //!   the same on this machine, without those two.
 //! - `again`: what is warm after a boot, and after a power cut amid writes.
 //! - `disk`: what the cache costs where it has nothing; `cost`: the same on this machine.

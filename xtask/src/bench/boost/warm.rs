@@ -1,5 +1,5 @@
 //! An empty cache gets warm by skewed requests: how well it then hits, how soon, how fast, and what
-//! that writes to the stick; beside bcache, dm-cache and the disk alone, and a cache that a fill
+//! that writes to the stick; against bcache, dm-cache and the disk alone, and a cache that a fill
 //! brings the most likely blocks at the same time, each in its own guest.
 //!
 //! The filled cache is warm when it has as many hits as the one that fills by demand.

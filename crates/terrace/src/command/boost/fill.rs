@@ -150,13 +150,9 @@ fn run(
         let is_first = sweep_bytes == FIRST_SWEEP_BYTES;
         // The room only shrinks, and what fits is then farther apart.
         is_dense &= room > SWEEP_BYTES_MAX;
-        let dense = if is_dense && !is_first {
-            let dense = left.take_dense(room, connection.opening.gap_bytes_max);
-            is_dense = dense.is_some();
-            dense
-        } else {
-            None
-        };
+        let gap_bytes_max = connection.opening.gap_bytes_max;
+        let dense = (is_dense && !is_first).then(|| left.take_dense(room, gap_bytes_max)).flatten();
+        is_dense &= is_first || dense.is_some();
         let limits = BatchLimits { bytes: sweep_bytes, parts: usize::MAX };
         let sweep = dense.unwrap_or_else(|| left.take(limits));
         sweep_bytes = (2 * sweep_bytes).min(SWEEP_BYTES_MAX);

@@ -53,8 +53,6 @@ const WRITE_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct FillOpening {
     /// Why not.
     pub(super) refused: Option<String>,
-    /// Bytes of a frame.
-    pub(super) frame_bytes: u32,
     /// Bytes of the flash that a fill may take in all.
     pub(super) room_bytes: u64,
     /// Bytes that may be written to the flash now.
@@ -144,8 +142,7 @@ impl Filling {
 /// Says to a client why no fill begins.
 pub(super) fn refuse(client: &UnixStream, why: &str) {
     let refused = Some(why.to_owned());
-    let opening =
-        FillOpening { refused, frame_bytes: 0, room_bytes: 0, budget_bytes: 0, gap_bytes_max: 0 };
+    let opening = FillOpening { refused, room_bytes: 0, budget_bytes: 0, gap_bytes_max: 0 };
     control::answer(client, &opening);
 }
 
@@ -173,7 +170,6 @@ impl Filler {
             let cache = self.cache.lock();
             FillOpening {
                 refused: None,
-                frame_bytes: cache.frame_bytes(),
                 room_bytes: cache.fill_bytes_max(),
                 budget_bytes: cache.budget_bytes(),
                 gap_bytes_max,
