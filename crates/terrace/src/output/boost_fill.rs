@@ -100,8 +100,9 @@ impl FillReceipt {
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if let Some(files) = self.files {
-            let files = count(files);
-            remarks.push(format!("wanted was what of {files} files was in the page cache"));
+            let of =
+                if files == 1 { "1 file".to_owned() } else { format!("{} files", count(files)) };
+            remarks.push(format!("wanted was what of {of} was in the page cache"));
         }
         if self.stored_bytes > 0 {
             remarks.push(format!(
