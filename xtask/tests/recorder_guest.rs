@@ -102,7 +102,7 @@ fn a_day_of_kills_a_stepped_clock_and_a_full_disk_leave_a_ring_that_opens() {
 
 /// What the script says, by name.
 fn found_in_a_guest(options: &[&str], out: &Path, script: &str) -> BTreeMap<String, String> {
-    let usual = ["--mem", "1G", "--timeout", "1500", "--out", out.to_str().unwrap()];
+    let usual = ["--mem", "1G", "--out", out.to_str().unwrap()];
     let words = [&usual, options, &["--", script]].concat();
     support::run_guest(&FILES, &words).0.0
 }
