@@ -71,7 +71,8 @@ pub(crate) fn start_keeper(
     Ok((keeper, answer))
 }
 
-fn complaint(keeper: &mut Child) -> String {
+/// The first line that it complained in.
+pub(crate) fn complaint(keeper: &mut Child) -> String {
     let mut text = String::new();
     if let Some(errors) = keeper.stderr.take() {
         let _ = errors.take(4096).read_to_string(&mut text);

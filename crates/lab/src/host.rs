@@ -34,6 +34,8 @@ pub struct Programs {
     pub page_writer: HiddenCommand,
     /// One of [`crate::process`]: its name and its arguments follow.
     pub lab: HiddenCommand,
+    /// `terrace boost`, as its users have it: its action and its arguments follow.
+    pub boost: HiddenCommand,
 }
 
 impl Host {

@@ -2,17 +2,18 @@
 //! the lab's directory with its swap. Both end with the lab, however it ends. The third is
 //! [`crate::working_set`].
 
-use crate::recovery::workplace;
+use crate::recovery::{volume, workplace};
 use crate::{Error, Result};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 use sys::directory::{Directory, FilePlace};
+use sys::helper::HiddenCommand;
 
 /// This much of the swap file is written before its process asks whether it is still wanted.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -50,21 +51,28 @@ pub fn become_member(group: Option<&Path>, user: Option<(u32, u32)>, words: &[Os
     failed("start", Path::new(program), &command.exec())
 }
 
-/// Makes the directory and the swap in it, says "ready", and removes both when the input ends: that
-/// also happens when the lab is killed.
+/// Makes the directory and the swap in it, and one in the directory `flash` if it is given; says
+/// "ready", and removes all when the input ends: that also happens when the lab is killed. `boost`
+/// is how a cache is detached.
 ///
 /// # Errors
-/// When the swap cannot be made, switched off or removed.
+/// When the swap cannot be made, switched off or removed, or a file system is still in use.
 pub fn keep_workplace(
     directory: &Path,
     bytes: u64,
-    input: &mut (impl Read + AsFd),
-    output: &mut impl Write,
+    flash: Option<&Path>,
+    boost: &HiddenCommand,
+    (input, output): (&mut (impl Read + AsFd), &mut impl Write),
 ) -> Result<()> {
     let place = FilePlace::of(directory)?;
     let made = place.directory.create_subdirectory(&place.name, MODE)?;
     let swap = directory.join(workplace::SWAP);
-    let kept = make_swap(&made, bytes, input).and_then(|made| {
+    let on_flash = flash.map(|flash| volume::flash_directory(flash, directory));
+    if let Some(refused) = on_flash.as_deref().and_then(|flash| make_owner_only(flash).err()) {
+        remove_all(directory)?;
+        return Err(refused);
+    }
+    let kept = make_swap(&made, bytes, &*input).and_then(|made| {
         if made {
             // If the lab has ended, then the input has ended too.
             let _ = output.write_all(b"ready\n").and_then(|()| output.flush());
@@ -72,8 +80,13 @@ pub fn keep_workplace(
         }
         switch_off(&swap)
     });
-    let removed = std::fs::remove_dir_all(directory);
-    removed.map_err(|error| failed("remove", directory, &error))?;
+    if on_flash.is_some() {
+        // What is in use is not removed.
+        volume::take_apart(directory, boost)?;
+    }
+    for directory in on_flash.iter().map(PathBuf::as_path).chain([directory]) {
+        remove_all(directory)?;
+    }
     kept
 }
 
@@ -87,11 +100,20 @@ pub fn keep_directory(
     input: &mut impl Read,
     output: &mut impl Write,
 ) -> Result<()> {
-    let place = FilePlace::of(directory)?;
-    place.directory.create_subdirectory(&place.name, OWNER_ONLY)?;
+    make_owner_only(directory)?;
     // If the lab has ended, then the input has ended too.
     let _ = output.write_all(b"ready\n").and_then(|()| output.flush());
     let _ = input.read_to_end(&mut Vec::new());
+    remove_all(directory)
+}
+
+fn make_owner_only(directory: &Path) -> Result<()> {
+    let place = FilePlace::of(directory)?;
+    place.directory.create_subdirectory(&place.name, OWNER_ONLY)?;
+    Ok(())
+}
+
+fn remove_all(directory: &Path) -> Result<()> {
     std::fs::remove_dir_all(directory).map_err(|error| failed("remove", directory, &error))
 }
 

@@ -7,6 +7,7 @@ mod disk_watch;
 mod plan;
 pub mod summary;
 mod trial;
+pub(crate) mod volume;
 pub(crate) mod workplace;
 
 pub use plan::{RecoveryOptions, RecoveryPlan};
@@ -15,13 +16,15 @@ pub use trial::Trial;
 use crate::description::Experiment;
 use crate::host::Host;
 use crate::{Error, Result};
-use application::Running;
 use described::Application;
 use machine::Root;
 use measure::pressure::HogGroup;
 use serde::Serialize;
+use std::ffi::OsString;
 use summary::{Clocks, Summary};
-use trial::{Bench, RecoveryMethod};
+use sys::directory::Directory;
+use trial::{Bench, Named, RecoveryMethod};
+use volume::Volume;
 use workplace::Workplace;
 
 /// What came of it.
@@ -41,6 +44,8 @@ pub struct RecoveryOutcome {
     pub rounds: u32,
     /// The number of the device under the swap file and the databases.
     pub disk: Option<String>,
+    /// The device of the flash cache, where one was tried.
+    pub flash: Option<String>,
     /// One for each way and application.
     pub summaries: Vec<Summary>,
     /// Every run.
@@ -61,21 +66,47 @@ pub fn run(
     plan: &RecoveryPlan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<RecoveryOutcome> {
-    let root = &Root::system();
-    let ways = ways(experiment)?;
     progress("making the swap file");
-    // Dropped in the other order: the processes, the group, the swap.
-    let workplace = Workplace::make(host, &plan.disk, plan.swap_bytes(), plan.database_bytes())?;
+    let workplace = Workplace::make(host, plan)?;
+    let outcome = try_all(host, experiment, plan, &workplace, progress);
+    let ended = workplace.end();
+    let mut outcome = outcome?;
+    outcome.failed.extend(ended.err().map(|error| error.text));
+    Ok(outcome)
+}
+
+/// All trials of all applications, in a workplace.
+fn try_all(
+    host: &Host,
+    experiment: &Experiment,
+    plan: &RecoveryPlan,
+    workplace: &Workplace,
+    progress: &mut dyn FnMut(&str),
+) -> Result<RecoveryOutcome> {
+    let root = &Root::system();
+    // The processes that are in it end before.
     let group =
         if plan.options.whole_machine { None } else { Some(HogGroup::make(root, plan.memory)?) };
-    let bench = Bench::new(host, root, plan, &workplace, group.as_ref());
+    let flash = plan.flash.as_ref();
+    let volume = flash.map(|flash| Volume::make(host, workplace, flash)).transpose()?;
+    let bench = Bench::new(host, root, plan, workplace, group.as_ref());
     let mut outcome = plan.outcome(experiment, bench.disk());
+    outcome.flash = flash.and_then(|flash| trial::disk_of(root, &flash.directory));
     for described in &plan.applications {
-        if let Some(why) = application::missing(root, described) {
+        let missing = application::missing(root, described);
+        let ways = plan.ways_of(described);
+        let why = missing.or_else(|| {
+            ways.is_empty().then(|| "it has no files that a flash cache could hold".to_owned())
+        });
+        if let Some(why) = why {
             outcome.skipped.push(format!("{}: {why}", described.id));
             continue;
         }
-        let done = of_application(&bench, described, &ways, &mut outcome.trials, progress);
+        let volume = volume.as_ref().filter(|_| described.sql.is_some());
+        let done = match volume {
+            Some(volume) => on_volume(&bench, described, volume, &mut outcome.trials, progress),
+            None => in_directory(&bench, described, &mut outcome.trials, progress),
+        };
         if sys::interrupt::requested() {
             break;
         }
@@ -85,7 +116,7 @@ pub fn run(
     if outcome.trials.is_empty() {
         return Err(nothing_tried(&outcome));
     }
-    outcome.summaries = summaries(&plan.applications, &ways, &outcome.trials);
+    outcome.summaries = summaries(&plan.applications, &plan.ways, &outcome.trials);
     Ok(outcome)
 }
 
@@ -100,38 +131,59 @@ fn nothing_tried(outcome: &RecoveryOutcome) -> Error {
     }
 }
 
-/// All runs of one application, the ways in an order that rotates.
-fn of_application(
+/// All runs of one application that goes on through all of them.
+fn in_directory(
     bench: &Bench,
     described: &Application,
-    ways: &[RecoveryMethod],
     trials: &mut Vec<Trial>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     progress(&format!("{}: filling its working set", described.id));
-    let files = bench.files(described)?;
-    let place = application::ApplicationHome {
-        group: bench.group(),
-        directory: &files.directory,
-        log: &files.log,
-    };
-    let mut running =
-        Running::start(bench.host, bench.root, described, place, bench.plan.working_set.0)?;
-    for run in 0..bench.plan.options.runs {
-        for index in 0..ways.len() {
-            let way = ways[(index + run as usize) % ways.len()];
-            let named = format!("{}, {}, run {}", described.id, way.id(), run + 1);
-            let mut step = |what: &str| progress(&format!("{named}: {what}"));
-            trials.push(bench.trial(&mut running, &described.id, way, run, &mut step)?);
-        }
+    let (directory, log) = (bench.directory(described)?, bench.log(described)?);
+    let mut running = bench.start(described, &directory, &log, false)?;
+    for (run, way) in in_turn(bench.plan, described) {
+        let named = Named { application: &described.id, way, run };
+        trials.push(bench.trial(&mut running, &named, None, progress)?);
     }
     Ok(())
 }
 
-fn ways(experiment: &Experiment) -> Result<Vec<RecoveryMethod>> {
-    let named = experiment.items("ways").iter().map(|way| RecoveryMethod::named(&way.id));
-    let ways: Option<Vec<RecoveryMethod>> = named.collect();
-    ways.ok_or_else(|| Error::usage("the experiment names a way that nothing does"))
+/// All runs of one application that is started anew for each, on the volume as the way needs it.
+fn on_volume(
+    bench: &Bench,
+    described: &Application,
+    volume: &Volume,
+    trials: &mut Vec<Trial>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
+    progress(&format!("{}: filling its working set", described.id));
+    let log = bench.log(described)?;
+    let name = OsString::from(&described.id);
+    volume.mount(false)?;
+    let directory = Directory::open(&volume.point())?.create_subdirectory(&name, 0o700)?;
+    drop(bench.start(described, &directory, &log, false)?);
+    drop(directory);
+    for (run, way) in in_turn(bench.plan, described) {
+        let named = Named { application: &described.id, way, run };
+        progress(&format!("{named}: reading its working set"));
+        volume.mount(way.needs_flash())?;
+        let directory = Directory::open(&volume.point())?.subdirectory(&name)?;
+        let mut running = bench.start(described, &directory, &log, true)?;
+        let cache = way.needs_flash().then_some(volume);
+        trials.push(bench.trial(&mut running, &named, cache, progress)?);
+    }
+    Ok(())
+}
+
+/// Each run of each way, in an order that rotates.
+fn in_turn(
+    plan: &RecoveryPlan,
+    described: &Application,
+) -> impl Iterator<Item = (u32, RecoveryMethod)> {
+    let ways = plan.ways_of(described);
+    let count = ways.len();
+    let turns = (0..plan.options.runs).flat_map(move |run| (0..count).map(move |at| (run, at)));
+    turns.map(move |(run, at)| (run, ways[(at + run as usize) % count]))
 }
 
 fn summaries(
@@ -149,26 +201,12 @@ fn summaries(
         let nothing = clocks(&application.id, RecoveryMethod::Nothing);
         for way in ways {
             let runs = clocks(&application.id, *way);
-            let beside = (*way != RecoveryMethod::Nothing).then_some(nothing.as_slice());
+            let is_compared = *way != RecoveryMethod::Nothing && !nothing.is_empty();
+            let beside = is_compared.then_some(nothing.as_slice());
             if !runs.is_empty() {
                 all.push(summary::of(&application.id, way.id(), &runs, beside));
             }
         }
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::description;
-
-    #[test]
-    fn every_way_of_the_description_is_done_by_something() {
-        let experiment = description::named("recovery-2012").unwrap();
-        assert_eq!(
-            ways(&experiment).unwrap(),
-            [RecoveryMethod::Nothing, RecoveryMethod::Swapoff, RecoveryMethod::Restore]
-        );
-    }
 }

@@ -6,7 +6,7 @@
 //! is detached its number may be that of another file, so that is looked at while it is held open.
 
 use crate::error::{Error, ErrorKind, Result, check};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const CONTROL: &str = "/dev/loop-control";
+const DEVICES: &str = "/sys/block";
 const DETACH: &str = "detach the loop device";
 /// Requests of linux/loop.h.
 const LOOP_CLR_FD: libc::c_ulong = 0x4c01;
@@ -102,6 +103,18 @@ impl LoopDevice {
     #[must_use]
     pub fn numbered(number: u32) -> Self {
         Self { number, path: PathBuf::from(format!("/dev/loop{number}")) }
+    }
+
+    /// All that there are, attached or not.
+    ///
+    /// # Errors
+    /// If /sys cannot be read.
+    pub fn all() -> Result<Vec<Self>> {
+        let entries = std::fs::read_dir(DEVICES)
+            .map_err(|error| Error::new("list the loop devices", error).at(DEVICES))?;
+        let names = entries.flatten().map(|entry| entry.file_name());
+        let number = |name: OsString| name.to_str()?.strip_prefix("loop")?.parse().ok();
+        Ok(names.filter_map(number).map(Self::numbered).collect())
     }
 
     /// Makes the device with this number, which is its minor number too; it is not attached.
@@ -292,6 +305,7 @@ mod tests {
         let fact = |name: &str| std::fs::read_to_string(format!("{facts}/{name}")).unwrap();
         assert_eq!(fact("dio").trim(), "1");
         assert_eq!(Path::new(fact("backing_file").trim_end()), path);
+        assert!(LoopDevice::all().unwrap().contains(&device.0));
         let taken = device.0.configure(&file, &path, options).unwrap_err();
         assert_eq!(taken.number(), Some(libc::EBUSY));
         drop(open);

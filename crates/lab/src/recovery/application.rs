@@ -21,6 +21,7 @@ use sys::directory::Directory;
 const ROW_BYTES: u64 = 1365;
 /// An answer is waited for so long: the slowest is the check of everything, from a slow disk.
 const PATIENCE: Duration = Duration::from_secs(900);
+const SYSTEM_PROGRAMS: [&str; 2] = ["/usr/sbin", "/sbin"];
 const LOOK_NS: u64 = 100_000_000;
 /// How long it may take to end by itself: PostgreSQL writes what is in its buffers.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -40,13 +41,15 @@ pub struct Answers {
 
 /// Where an application lives.
 #[derive(Clone, Copy, Debug)]
-pub struct ApplicationHome<'a> {
+pub struct ApplicationHome<'h> {
     /// The directory of its group; none on the whole machine.
-    pub group: Option<&'a Path>,
+    pub group: Option<&'h Path>,
     /// The directory for its files, which it may write to and come to own.
-    pub directory: &'a Directory,
+    pub directory: &'h Directory,
     /// Its standard error, outside of that directory.
-    pub log: &'a File,
+    pub log: &'h File,
+    /// Whether its files are there already.
+    pub has_files: bool,
 }
 
 /// An application that runs; ended on drop.
@@ -56,7 +59,7 @@ pub struct Running<'a> {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     described: &'a Application,
-    log: &'a File,
+    log: File,
     rows: u64,
     random: Random,
 }
@@ -73,7 +76,8 @@ pub fn missing(root: &Root, application: &Application) -> Option<String> {
 }
 
 impl<'a> Running<'a> {
-    /// Starts it with a working set of `bytes`, made and checked.
+    /// Starts it with a working set of `bytes`, made if its files are not there, and checked: all
+    /// of it is in memory then.
     ///
     /// # Errors
     /// Where it cannot be started, or does not answer.
@@ -81,7 +85,7 @@ impl<'a> Running<'a> {
         host: &Host,
         root: &Root,
         described: &'a Application,
-        place: ApplicationHome<'a>,
+        place: ApplicationHome,
         bytes: u64,
     ) -> Result<Self> {
         let bytes = described.content_bytes(bytes);
@@ -96,6 +100,7 @@ impl<'a> Running<'a> {
         };
         match &described.sql {
             None => running.numbers().map(drop)?,
+            Some(_) if place.has_files => {}
             Some(sql) => {
                 for statement in &sql.make {
                     running.send(&statement.replace("{rows}", &rows.to_string()))?;
@@ -113,7 +118,7 @@ impl<'a> Running<'a> {
         root: &Root,
         described: &'a Application,
         sql: &Sql,
-        place: ApplicationHome<'a>,
+        place: ApplicationHome,
         bytes: u64,
     ) -> Result<Self> {
         let user = sql.user.as_ref().and_then(|user| numbers_of(root, user));
@@ -131,7 +136,7 @@ impl<'a> Running<'a> {
             });
             named.into_iter().chain(filled).collect()
         };
-        if !sql.prepare.is_empty() {
+        if !sql.prepare.is_empty() && !place.has_files {
             let mut prepare = member(host, described, place, user, words(&sql.prepare))?;
             let status = prepare.stdin(Stdio::null()).stdout(Stdio::null()).status();
             if !status.is_ok_and(|status| status.success()) {
@@ -144,16 +149,18 @@ impl<'a> Running<'a> {
     fn spawn(
         host: &Host,
         described: &'a Application,
-        place: ApplicationHome<'a>,
+        place: ApplicationHome,
         user: Option<(u32, u32)>,
         words: Vec<OsString>,
         rows: u64,
     ) -> Result<Self> {
+        let failed = |error| application_error(described, &sys::plain_reason(&error));
+        let log = place.log.try_clone().map_err(failed)?;
         let mut child = member(host, described, place, user, words)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| application_error(described, &sys::plain_reason(&error)))?;
+            .map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         match output {
             Some(output) => Ok(Self {
@@ -161,7 +168,7 @@ impl<'a> Running<'a> {
                 input,
                 output: BufReader::new(output),
                 described,
-                log: place.log,
+                log,
                 rows,
                 random: Random(rows),
             }),
@@ -269,7 +276,7 @@ impl<'a> Running<'a> {
     }
 
     fn failed(&self, why: &str) -> Error {
-        match last_line(self.log) {
+        match last_line(&self.log) {
             Some(last) => application_error(self.described, &format!("{why} ({last})")),
             None => application_error(self.described, why),
         }
@@ -351,8 +358,9 @@ fn between<'t>(line: &'t str, after: &str, before: &str) -> Option<&'t str> {
     }
 }
 
-/// Where a program is: on PATH, or where Debian keeps those of PostgreSQL's newest version.
-fn program(name: &str) -> Option<PathBuf> {
+/// Where a program is: on PATH, among those for root, or where Debian keeps those of PostgreSQL's
+/// newest version.
+pub(super) fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut versions: Vec<PathBuf> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -361,7 +369,8 @@ fn program(name: &str) -> Option<PathBuf> {
         .map(|version| version.path().join("bin"))
         .collect();
     versions.sort();
-    let mut folders = std::env::split_paths(&path).chain(versions.into_iter().rev());
+    let system = SYSTEM_PROGRAMS.iter().map(PathBuf::from);
+    let mut folders = std::env::split_paths(&path).chain(system).chain(versions.into_iter().rev());
     folders.find_map(|folder| Some(folder.join(name)).filter(|file| file.is_file()))
 }
 

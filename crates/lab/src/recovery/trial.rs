@@ -1,10 +1,11 @@
 //! One trial: the usual speed, the hogs, the way, the clock, the check of everything. The recording
 //! runs from the end of the hogs until the application is as fast as before.
 
-use super::application::Running;
+use super::application::{ApplicationHome, Running};
 use super::described::Application;
 use super::disk_watch::DiskWatch;
 use super::plan::{HOGS, RecoveryPlan};
+use super::volume::{CacheCounts, Volume};
 use super::workplace::Workplace;
 use crate::{Error, Host, Result};
 use explain::recording::{Window, explain};
@@ -37,12 +38,14 @@ pub enum RecoveryMethod {
     Nothing,
     Swapoff,
     Restore,
+    FlashNew,
+    FlashFilled,
 }
 
 impl RecoveryMethod {
     /// The way that a description calls so.
     pub fn named(id: &str) -> Option<Self> {
-        let all = [Self::Nothing, Self::Swapoff, Self::Restore];
+        let all = [Self::Nothing, Self::Swapoff, Self::Restore, Self::FlashNew, Self::FlashFilled];
         all.into_iter().find(|way| way.id() == id)
     }
 
@@ -52,7 +55,29 @@ impl RecoveryMethod {
             Self::Nothing => "nothing",
             Self::Swapoff => "swapoff",
             Self::Restore => "restore",
+            Self::FlashNew => "flash-new",
+            Self::FlashFilled => "flash-filled",
         }
+    }
+
+    /// Whether files are read through a flash cache.
+    pub fn needs_flash(self) -> bool {
+        matches!(self, Self::FlashNew | Self::FlashFilled)
+    }
+}
+
+/// Which trial it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Named<'n> {
+    pub application: &'n str,
+    pub way: RecoveryMethod,
+    /// From 0.
+    pub run: u32,
+}
+
+impl std::fmt::Display for Named<'_> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{}, {}, run {}", self.application, self.way.id(), self.run + 1)
     }
 }
 
@@ -75,6 +100,8 @@ pub struct Trial {
     pub restored_bytes: Option<u64>,
     /// Why it ended: a word of `terrace warm restore`.
     pub restore_stop: Option<place::background::StopReason>,
+    /// What the flash cache gave from the end of the hogs on; `None` for the ways without one.
+    pub flash: Option<CacheCounts>,
     /// From the end of the hogs until the application was as fast as before; `None` if not
     /// before the limit.
     pub recovered_ns: Option<u64>,
@@ -112,15 +139,6 @@ pub struct Bench<'a> {
     device: Option<(u32, u32)>,
 }
 
-/// What an application writes to.
-#[derive(Debug)]
-pub struct Files {
-    /// Where its own files go.
-    pub directory: Directory,
-    /// Its standard error, open.
-    pub log: File,
-}
-
 /// What a way did.
 #[derive(Debug, Default)]
 struct Done {
@@ -137,49 +155,56 @@ impl<'a> Bench<'a> {
         workplace: &'a Workplace,
         group: Option<&'a HogGroup>,
     ) -> Self {
-        let directory = workplace.directory().canonicalize().ok();
-        let mounts = mounts::read(root);
-        let mount = directory.and_then(|directory| mounts::behind(&mounts, &directory).cloned());
-        let device = mount.map(|mount| (mount.major, mount.minor));
-        let counted = |(major, minor): &(u32, u32)| diskstats::of(root, *major, *minor).is_some();
-        Self { host, root, plan, workplace, group, device: device.filter(counted) }
+        let device = device_below(root, workplace.directory());
+        Self { host, root, plan, workplace, group, device }
     }
 
     /// The name of the disk, or its number.
     pub fn disk(&self) -> Option<String> {
-        let (major, minor) = self.device?;
-        let name = machine::block::name_of_device(self.root, major, minor);
-        Some(name.unwrap_or_else(|| format!("{major}:{minor}")))
+        self.device.map(|device| name_of(self.root, device))
     }
 
     pub fn group(&self) -> Option<&Path> {
         self.group.map(HogGroup::directory)
     }
 
-    /// A directory for the files of this application, which it may come to own. Its log is outside
-    /// of it: root never opens a file in a directory that another user can change.
-    pub fn files(&self, application: &Application) -> Result<Files> {
+    /// A directory for the files of this application, which it may come to own.
+    pub fn directory(&self, application: &Application) -> Result<Directory> {
         let workplace = Directory::open(self.workplace.directory())?;
-        let directory = OsString::from(&application.id);
-        let log = OsString::from(format!("{}.log", application.id));
-        Ok(Files {
-            directory: workplace.create_subdirectory(&directory, 0o700)?,
-            log: workplace.create_new(&log, 0o600)?,
-        })
+        Ok(workplace.create_subdirectory(&OsString::from(&application.id), 0o700)?)
     }
 
-    /// One trial.
+    /// The standard error of this application, outside of its directory: root never opens a file in
+    /// a directory that another user can change.
+    pub fn log(&self, application: &Application) -> Result<File> {
+        let workplace = Directory::open(self.workplace.directory())?;
+        Ok(workplace.create_new(&OsString::from(format!("{}.log", application.id)), 0o600)?)
+    }
+
+    /// Starts an application with its working set in memory.
+    pub fn start<'d>(
+        &self,
+        described: &'d Application,
+        directory: &Directory,
+        log: &File,
+        has_files: bool,
+    ) -> Result<Running<'d>> {
+        let home = ApplicationHome { group: self.group(), directory, log, has_files };
+        Running::start(self.host, self.root, described, home, self.plan.working_set.0)
+    }
+
+    /// One trial; `cache` is what the application's files are read through.
     ///
     /// # Errors
     /// Where the application, the hogs or the recording fail, and on Ctrl-C.
     pub fn trial(
         &self,
         running: &mut Running,
-        application: &str,
-        way: RecoveryMethod,
-        run: u32,
-        step: &mut dyn FnMut(&str),
+        named: &Named,
+        cache: Option<&Volume>,
+        progress: &mut dyn FnMut(&str),
     ) -> Result<Trial> {
+        let mut step = |what: &str| progress(&format!("{named}: {what}"));
         step("its usual speed");
         let mut wrong = running.wrong()?;
         let mut usual = Vec::new();
@@ -189,19 +214,25 @@ impl<'a> Bench<'a> {
             usual.extend(answers.latencies_ns);
         }
         let usual_p99_ns = p99(&mut usual);
+        if let Some(cache) = cache.filter(|_| named.way == RecoveryMethod::FlashFilled) {
+            step("filling the cache");
+            cache.fill()?;
+        }
         let hogs =
             pressure::hog(self.root, &self.hogs(), &mut |what| step(&format!("hogs, {what}")))?;
         uninterrupted()?;
         step("the clock runs");
-        let file = format!("{application}-{}-{}.trec", way.id(), run + 1);
+        let file = format!("{}-{}-{}.trec", named.application, named.way.id(), named.run + 1);
         let file_path = self.plan.out.join(&file);
+        let before = cache.map(Volume::counts).transpose()?;
         let background = self.host.record(Some(&file_path))?;
         let watch =
             self.device.map(|device| DiskWatch::start(device, self.plan.options.whole_machine));
         let start = Instant::now();
-        let done = self.act(way)?;
+        let done = self.act(named.way)?;
         let way_ns = start.elapsed().as_nanos() as u64;
         let course = self.until_normal(running, usual_p99_ns, start)?;
+        let after = cache.map(Volume::counts).transpose()?;
         background.map_or(Ok(()), BackgroundRecording::finish)?;
         let (quiet_ns, cached_ns) = watch.as_ref().map_or((None, None), wait_for_quiet);
         drop(watch);
@@ -209,14 +240,15 @@ impl<'a> Bench<'a> {
         wrong += course.wrong + running.wrong()?;
         let explanation = explain(&record::file::open(&file_path)?, Window::default());
         Ok(Trial {
-            application: application.to_owned(),
-            way: way.id().to_owned(),
-            run: run + 1,
+            application: named.application.to_owned(),
+            way: named.way.id().to_owned(),
+            run: named.run + 1,
             usual_p99_ns,
             pushed_out_bytes: self.lost(running.pid(), &hogs),
             way_ns,
             restored_bytes: done.restored.as_ref().map(present_bytes),
             restore_stop: done.restored.as_ref().map(|report| report.stop),
+            flash: before.zip(after).map(|(before, after)| after.since(&before)),
             recovered_ns: course.recovered_ns,
             quiet_ns,
             cached_ns,
@@ -257,7 +289,9 @@ impl<'a> Bench<'a> {
 
     fn act(&self, way: RecoveryMethod) -> Result<Done> {
         match way {
-            RecoveryMethod::Nothing => Ok(Done::default()),
+            RecoveryMethod::Nothing | RecoveryMethod::FlashNew | RecoveryMethod::FlashFilled => {
+                Ok(Done::default())
+            }
             // The lab's own area, and never another.
             RecoveryMethod::Swapoff => {
                 let swap = self.workplace.swap();
@@ -300,6 +334,25 @@ impl<'a> Bench<'a> {
         }
         Ok(course)
     }
+}
+
+/// The number of the disk below this directory, if the kernel counts its requests.
+fn device_below(root: &Root, directory: &Path) -> Option<(u32, u32)> {
+    let directory = directory.canonicalize().ok()?;
+    let mounts = mounts::read(root);
+    let mount = mounts::behind(&mounts, &directory)?;
+    let device = (mount.major, mount.minor);
+    diskstats::of(root, device.0, device.1).map(|_| device)
+}
+
+fn name_of(root: &Root, (major, minor): (u32, u32)) -> String {
+    let name = machine::block::name_of_device(root, major, minor);
+    name.unwrap_or_else(|| format!("{major}:{minor}"))
+}
+
+/// The name of the disk below this directory, or its number.
+pub(super) fn disk_of(root: &Root, directory: &Path) -> Option<String> {
+    device_below(root, directory).map(|device| name_of(root, device))
 }
 
 /// What came of asking until all was as usual.

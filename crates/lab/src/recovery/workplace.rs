@@ -1,7 +1,9 @@
-//! The lab's own directory with its own swap area. A process of its own makes both, keeps them
-//! and removes them when its input ends, so that they go also when the lab is killed.
+//! The lab's own directory with its own swap area, and the one on the flash. A process of its own
+//! makes them, keeps them, and removes them with all that is attached and mounted there when its
+//! input ends, so that they go also when the lab is killed.
 
-use crate::held_directory::start_keeper;
+use super::plan::{RecoveryPlan, whole};
+use crate::held_directory::{complaint, start_keeper};
 use crate::{Error, Host, Result};
 use model::Bytes;
 use std::path::{Path, PathBuf};
@@ -21,34 +23,49 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// A directory below `disk` with `bytes` of swap, which fill before all others. The lab's other
-    /// files will have `beside` bytes.
+    /// A directory on the plan's disk with its swap, which fills before all other, and one on its
+    /// flash.
     ///
     /// # Errors
     /// `Impossible` where there is no room, or the file system holds no swap.
-    pub fn make(host: &Host, disk: &Path, bytes: Bytes, beside: Bytes) -> Result<Self> {
-        let system = sys::file::file_system_of(disk)?;
-        let needed = bytes.0 + beside.0;
-        let place = disk.display();
+    pub fn make(host: &Host, plan: &RecoveryPlan) -> Result<Self> {
+        let system = sys::file::file_system_of(&plan.disk)?;
         if system.in_ram || system.network {
+            let place = plan.disk.display();
             let text = format!("{place} is no disk of this machine: no swap can be put there");
             return Err(Error::impossible(text));
         }
-        if needed as f64 > system.free_bytes as f64 * MOST_OF_FREE {
-            let (needed, free) = (Bytes(needed), Bytes(system.free_bytes));
-            let text = format!("{place} has {free} free, and {needed} are needed");
-            return Err(Error::impossible(text));
-        }
+        check_room(&plan.disk, Bytes(plan.swap_bytes().0 + plan.file_bytes().0))?;
         // Absolute: the applications start in directories of their own.
-        let disk = disk.canonicalize().map_err(|error| refused(&sys::plain_reason(&error)))?;
-        check(&disk)?;
+        let disk = whole(&plan.disk)?;
+        check(&disk, "--disk")?;
         let directory = disk.join(format!("terrace-lab-{}", std::process::id()));
-        let size = bytes.0.to_string();
-        let words = ["workplace".into(), directory.clone().into(), size.into()];
+        let size = plan.swap_bytes().0.to_string();
+        let mut words = vec!["workplace".into(), directory.clone().into(), size.into()];
+        if let Some(flash) = &plan.flash {
+            check_room(&flash.directory, flash.cache_bytes)?;
+            check(&flash.directory, "--flash")?;
+            words.extend(["--flash".into(), flash.directory.clone().into()]);
+        }
         let (keeper, answer) = start_keeper(host, words)?;
         // From here on `Drop` ends it.
         let made = Self { keeper, directory };
         answer.map(|()| made).map_err(|why| refused(&why))
+    }
+
+    /// Waits until all of it is gone.
+    ///
+    /// # Errors
+    /// What is still in use.
+    pub fn end(mut self) -> Result<()> {
+        drop(self.keeper.stdin.take());
+        match self.keeper.wait() {
+            Ok(status) if status.success() => Ok(()),
+            _ => {
+                let (place, why) = (self.directory.display(), complaint(&mut self.keeper));
+                Err(Error::failed(format!("{place} could not be removed: {why}")))
+            }
+        }
     }
 
     /// The directory.
@@ -69,16 +86,26 @@ impl Drop for Workplace {
     }
 }
 
+fn check_room(place: &Path, needed: Bytes) -> Result<()> {
+    let free = Bytes(sys::file::file_system_of(place)?.free_bytes);
+    if needed.0 as f64 <= free.0 as f64 * MOST_OF_FREE {
+        return Ok(());
+    }
+    let text = format!("{} has {free} free, and {needed} are needed", place.display());
+    Err(Error::impossible(text))
+}
+
 /// Refuses a place that another user can exchange: swap is switched on by its path.
-fn check(disk: &Path) -> Result<()> {
-    let opened = Directory::open(disk)?;
+fn check(place: &Path, option: &str) -> Result<()> {
+    let opened = Directory::open(place)?;
     let Some(exposure) = opened.exposure() else {
         return Ok(());
     };
     let why = format!("{}: {}", exposure.path.display(), exposure.why);
-    Err(refused(&why).hint("--disk takes a directory that no other user can move, as /var/tmp"))
+    let hint = format!("{option} takes a directory that no other user can move, as /var/tmp");
+    Err(refused(&why).hint(hint))
 }
 
 fn refused(why: &str) -> Error {
-    Error::impossible(format!("cannot have swap of the lab's own: {why}"))
+    Error::impossible(format!("cannot have a directory of the lab's own: {why}"))
 }

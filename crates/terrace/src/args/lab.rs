@@ -61,6 +61,9 @@ pub enum LabProcess {
         directory: PathBuf,
         /// The size of the swap
         bytes: u64,
+        /// A directory on flash, for one more that is kept (default: none)
+        #[arg(long)]
+        flash: Option<PathBuf>,
     },
     /// Keep a directory until the input ends
     Directory {
@@ -218,6 +221,15 @@ pub struct RecoveryArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub app: Vec<String>,
 
+    /// Only these ways, separated by commas (default: all; those with a flash cache need --flash)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub way: Vec<String>,
+
+    /// Also try a flash cache before the files of the databases: this directory on a stick or an
+    /// SSD holds it (default: none)
+    #[arg(long, value_name = "DIR")]
+    pub flash: Option<PathBuf>,
+
     /// Memory of the group
     #[arg(long, value_name = "SIZE", default_value = "256m", value_parser = value::size, allow_hyphen_values = true, conflicts_with = "whole_machine")]
     pub memory: Bytes,
@@ -261,6 +273,8 @@ impl RecoveryArgs {
             runs: self.runs,
             limit: self.limit,
             whole_machine: self.whole_machine,
+            flash: self.flash.clone(),
+            ways: self.way.clone(),
         }
     }
 }

@@ -59,8 +59,10 @@ pub fn process(process: &LabProcess) -> Result<Exit> {
         LabProcess::Member { group, user, words } => {
             return Err(::lab::process::become_member(group.as_deref(), *user, words).into());
         }
-        LabProcess::Workplace { directory, bytes } => {
-            ::lab::process::keep_workplace(directory, *bytes, &mut input, &mut output)?
+        LabProcess::Workplace { directory, bytes, flash } => {
+            let (flash, boost) = (flash.as_deref(), boost());
+            let streams = (&mut input, &mut output);
+            ::lab::process::keep_workplace(directory, *bytes, flash, &boost, streams)?
         }
         LabProcess::Directory { directory } => {
             ::lab::process::keep_directory(directory, &mut input, &mut output)?;
@@ -144,6 +146,7 @@ fn host(root: &Root) -> Result<Host> {
             hog: HiddenCommand::new([hog::HELPER]),
             page_writer: HiddenCommand::new([ramdisk::HELPER]),
             lab: HiddenCommand::new(["lab-process"]),
+            boost: boost(),
         },
         machine: machine_facts::read(root),
         restore: RestoreRequest {
@@ -151,6 +154,10 @@ fn host(root: &Root) -> Result<Host> {
             ..RestoreRequest::new(Selection::All, limits)
         },
     })
+}
+
+fn boost() -> HiddenCommand {
+    HiddenCommand::new(["boost"])
 }
 
 /// Runs a driver whose plan is checked, stores its outcome in `out` and shows it.

@@ -12,14 +12,13 @@ use super::log::RequestLog;
 
 const TIMEOUT_S: u64 = 900;
 const MEMORY: &str = "512M";
-pub(super) const SCRIPTS: [(&str, &str); 7] = [
+pub(super) const SCRIPTS: [(&str, &str); 6] = [
     ("use.py", include_str!("guest/use.py")),
     ("lib.sh", include_str!("guest/lib.sh")),
     ("warm.sh", include_str!("guest/warm.sh")),
     ("first.sh", include_str!("guest/first.sh")),
     ("second.sh", include_str!("guest/second.sh")),
     ("disk.sh", include_str!("guest/disk.sh")),
-    ("recover.sh", include_str!("guest/recover.sh")),
 ];
 
 /// The disk, the stick, and where key and journal are.

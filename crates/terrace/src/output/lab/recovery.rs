@@ -24,6 +24,7 @@ impl super::OutcomePage for RecoveryOutcome {
             out.heading(application);
             out.table(&figures(experiment, self, application), 1);
             out.sentences(judgements(self, application));
+            out.sentences(from_flash(self, application));
         }
         for trial in self.summaries.iter().filter_map(|summary| middle(self, summary)) {
             out.lines(|page| bar(trial, directory, page));
@@ -63,8 +64,9 @@ fn title(outcome: &RecoveryOutcome) -> String {
         format!("a group of {}", bytes(outcome.memory_bytes))
     };
     let disk = or_absent(outcome.disk.as_deref(), str::to_owned);
+    let flash = outcome.flash.as_ref().map_or_else(String::new, |name| format!(", flash {name}"));
     format!(
-        "terrace lab {}: in {within}, working set {}, two hogs of {}, {} times, disk {disk}",
+        "terrace lab {}: in {within}, working set {}, two hogs of {}, {} times, disk {disk}{flash}",
         outcome.experiment,
         bytes(outcome.working_set_bytes),
         bytes(outcome.hog_bytes),
@@ -93,12 +95,13 @@ fn figures<'a>(
 ) -> Table<FigureRow<'a>> {
     use FigureRow::{Missing, Repeated};
     let ways = experiment.items("ways");
-    let repeats = |figure: &&Figure| {
-        let own = |way: &Item| way.original.as_ref() == Some(&figure.what);
-        !ways.iter().any(own)
-    };
     let own = outcome.summaries.iter().filter(|one| one.application == application);
-    let missing = experiment.original.figures.iter().filter(repeats);
+    let is_missing = |figure: &&Figure| {
+        let is_tried = |way: &Item| own.clone().any(|summary| summary.way == way.id);
+        let mut repeating = ways.iter().filter(|way| way.original.as_ref() == Some(&figure.what));
+        !repeating.any(is_tried)
+    };
+    let missing = experiment.original.figures.iter().filter(is_missing);
     let name = |row| match row {
         Repeated(summary) => Cell::from(summary.way.as_str()),
         Missing(figure) => Cell::toned(figure.what.as_str(), Tone::Dim),
@@ -128,7 +131,7 @@ fn figures<'a>(
         Missing(_) => ABSENT.to_owned(),
         Repeated(summary) => or_absent(summary.median_ns, long_time),
     };
-    Table::of(own.map(Repeated).chain(missing.map(Missing)))
+    Table::of(own.clone().map(Repeated).chain(missing.map(Missing)))
         .words("way", 0, name)
         .numbers("2012", 0, then)
         .numbers("as fast as before", 0, fast_again)
@@ -158,6 +161,23 @@ fn judgements(outcome: &RecoveryOutcome, application: &str) -> Vec<String> {
             (false, false) => "; unproven: the runs overlap",
         };
         Some(format!("{way} beside nothing: {times}{doubt}."))
+    })
+    .collect()
+}
+
+/// What a flash cache gave in the run in the middle.
+fn from_flash(outcome: &RecoveryOutcome, application: &str) -> Vec<String> {
+    let own = outcome.summaries.iter().filter(|one| one.application == application);
+    own.filter_map(|summary| {
+        let flash = middle(outcome, summary)?.flash.as_ref()?;
+        let share = figure::percent(flash.hit_bytes as f64 / flash.read_bytes.max(1) as f64);
+        Some(format!(
+            "{}: the cache held {} when the hogs were closed, and answered {share} of the {} that \
+             were read then.",
+            summary.way,
+            Bytes(flash.cached_bytes),
+            Bytes(flash.read_bytes)
+        ))
     })
     .collect()
 }

@@ -11,9 +11,6 @@
 # use.py places FILE DISK REQUESTS SEED LOG: microseconds of reads of DISK where random blocks of FILE
 #     are on it, past all that is between the two.
 # use.py rate FILE MIB: reads from the start in order, 1 MiB at a time: seconds.
-# use.py recover FILE MIB ROUNDS: the first MIB of the file are in memory; a hog takes all memory and
-#     gives it back, 25 times; seconds until the 99th percentile of 200 reads of pages in no order is
-#     at most 1.2 times that of before: a line for each round.
 # use.py sums FILE LOG: a sum of each block that LOG has; differ A B: how many lines of A are not B's.
 import bisect, itertools, json, mmap, os, random, subprocess, sys, time, zlib
 
@@ -175,46 +172,6 @@ def rate(path, mib):
     print(round(time.monotonic() - began, 6))
 
 
-HOG = """
-import mmap
-with open("/proc/meminfo") as file:
-    sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in file}
-length = sizes["MemAvailable"] - (12 << 20)
-memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-for place in range(0, length, 4096):
-    memory[place] = 1
-"""
-
-
-def recover(path, mib, rounds):
-    file = os.open(path, os.O_RDONLY)
-    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
-    pages = mib * MIB // BLOCK
-    order = random.Random(5)
-
-    def p99(requests):
-        times = []
-        for _ in range(requests):
-            page = order.randrange(pages)
-            began = time.monotonic()
-            piece = os.pread(file, BLOCK, page * BLOCK)
-            times.append(time.monotonic() - began)
-            if int.from_bytes(piece[:16], "little") != page:
-                sys.exit(f"page {page} is another one")
-        return sorted(times)[len(times) * 99 // 100]
-
-    for page in range(pages):
-        os.pread(file, BLOCK, page * BLOCK)
-    usual = p99(2000)
-    for _ in range(rounds):
-        for _ in range(25):
-            subprocess.run([sys.executable, "-c", HOG], check=True)
-        began = time.monotonic()
-        while p99(200) > 1.2 * usual:
-            pass
-        print(round(time.monotonic() - began, 3), flush=True)
-
-
 def sums(path, log):
     with open(log) as lines:
         words = (line.split() for line in lines)
@@ -243,7 +200,5 @@ elif what == "rate":
 elif what == "differ":
     with open(path) as a, open(words[0]) as b:
         print(len(set(a) - set(b)))
-elif what == "recover":
-    recover(path, int(words[0]), int(words[1]))
 else:
     sums(path, words[0])
