@@ -33,6 +33,7 @@ mod receipt;
 mod report;
 mod serve;
 mod serving;
+mod shared_disk;
 mod times;
 mod units;
 mod volume_files;

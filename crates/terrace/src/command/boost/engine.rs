@@ -3,6 +3,7 @@
 
 use super::medium::Absent;
 use super::parts::Parts;
+use super::shared_disk::SharedDisk;
 use super::times::{ReadTimes, TimedReads};
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -33,7 +34,16 @@ impl SharedCache {
 
     /// How long reads took.
     pub(super) fn timed(&self) -> TimedReads {
-        self.times.lock().unwrap_or_else(PoisonError::into_inner).timed()
+        self.times().timed()
+    }
+
+    /// What reads take is not what they usually take, or is again.
+    pub(super) fn pause_times(&self, is_paused: bool) {
+        self.times().pause(is_paused);
+    }
+
+    fn times(&self) -> MutexGuard<'_, ReadTimes> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,7 +65,7 @@ impl Engine for SharedCache {
         let first = outputs.len();
         cache.handle(input, buffers, outputs);
         let after = cache.counters();
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = self.times();
         if let Input::Request { id, request } = &input {
             times.begin(*id, request, after.bailed_out > before.bailed_out);
         }
@@ -84,6 +94,7 @@ pub(super) fn locked(service: &SharedState) -> MutexGuard<'_, CacheState> {
 /// known.
 pub(super) fn start(
     parts: &Arc<Parts>,
+    disk: &Arc<SharedDisk>,
     medium: Option<Arc<MediumFile>>,
     budget_left: Option<u64>,
     service: &SharedState,
@@ -102,7 +113,7 @@ pub(super) fn start(
         Some(medium) => Arc::new(medium),
         None => Arc::new(Absent(parts.medium_bytes())),
     };
-    let backing: Arc<FileDevice> = Arc::clone(&parts.volume.device);
+    let backing: Arc<SharedDisk> = Arc::clone(disk);
     let devices = DriverDevices {
         backing,
         cache,

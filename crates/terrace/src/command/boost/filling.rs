@@ -7,13 +7,15 @@
 //! The service holds one batch; the client has the rest. Blocks of one frame are brought together,
 //! with what is between them: a frame that grows is written anew.
 //!
-//! Pieces are read in short bursts, several at a time, so that the kernel orders them for the disk.
-//! Reads of others that come meanwhile wait for the end of a burst: taking turns read by read would
-//! cost two jumps over the disk for each.
+//! Pieces are read in short bursts, several at a time. Reads of others that come meanwhile wait for the
+//! end of a burst: taking turns read by read would cost two jumps over the disk for each. Where others
+//! came, they then have the disk for twice as long as the burst took; but for the first batch, the most
+//! wanted, which soon spares them most of their reads.
 
 use super::control::{self, FilledBefore, LINE_BYTES};
 use super::engine::SharedCache;
 use super::jump_cost;
+use super::shared_disk::{SharedDisk, as_fill};
 use crate::output::boost_fill::FillEnd;
 use cache::{Counters, FillRoom};
 use serde::{Deserialize, Serialize};
@@ -27,14 +29,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use sys::device::FileDevice;
 
 /// Frames that are read at once, as many as the engine takes.
 const PIECE_FRAMES: u64 = 8;
 /// Reads that are under way at the same time.
 const WORKERS: usize = 8;
-/// A burst begins no read after so long; a jump of a hard disk and back takes as long.
-const BURST: Duration = Duration::from_millis(30);
+/// A burst begins no read after so long; a jump of a hard disk and back takes a sixth of it.
+const BURST: Duration = Duration::from_millis(100);
+/// In the first batch, where a jump brings fewer bytes.
+const FIRST_BURST: Duration = Duration::from_millis(250);
+/// Others then have the disk for so many times as long as the burst took,
+const GIVE_WAY_TIMES: u32 = 2;
+/// but no longer than this: a burst may have had to wait for them itself.
+const GIVE_WAY_MAX: Duration = Duration::from_millis(300);
 /// How long the cache may be busy: it may have to look through its medium first.
 const BUSY_MAX: Duration = Duration::from_secs(60);
 /// How often a busy cache is looked at.
@@ -102,7 +109,7 @@ impl Filling {
         client: UnixStream,
         driver: &Arc<Driver>,
         cache: &SharedCache,
-        backing: &Arc<FileDevice>,
+        disk: &Arc<SharedDisk>,
         before: FilledBefore,
     ) {
         if self.stop.load(Ordering::Relaxed) {
@@ -116,14 +123,14 @@ impl Filling {
             client,
             driver: Arc::clone(driver),
             cache: cache.clone(),
+            disk: Arc::clone(disk),
             stop: Arc::clone(&self.stop),
             before,
             counted: cache.lock().counters(),
             reserved: AtomicU64::new(0),
         };
-        let backing = Arc::clone(backing);
         let started =
-            std::thread::Builder::new().name("fill".to_owned()).spawn(move || filler.run(backing));
+            std::thread::Builder::new().name("fill".to_owned()).spawn(move || filler.run());
         match started {
             Ok(thread) => self.thread = Some(thread),
             Err(_) => refuse(&answering, "a thread cannot be started"),
@@ -151,6 +158,7 @@ struct Filler {
     client: UnixStream,
     driver: Arc<Driver>,
     cache: SharedCache,
+    disk: Arc<SharedDisk>,
     stop: Arc<AtomicBool>,
     /// What other services brought of this fill.
     before: FilledBefore,
@@ -161,11 +169,17 @@ struct Filler {
 }
 
 impl Filler {
-    fn run(self, backing: Arc<FileDevice>) {
+    fn run(self) {
+        self.cache.pause_times(true);
+        self.fill();
+        self.cache.pause_times(false);
+    }
+
+    fn fill(&self) {
         let is_set = self.client.set_read_timeout(Some(TURN)).is_ok()
             && self.client.set_write_timeout(Some(WRITE_WAIT)).is_ok();
         let Some(reading) = self.client.try_clone().ok().filter(|_| is_set) else { return };
-        let gap_bytes_max = jump_cost::gap_bytes_max(backing.as_ref(), self.driver.bytes());
+        let gap_bytes_max = jump_cost::gap_bytes_max(self.disk.as_ref(), self.driver.bytes());
         let opening = {
             let cache = self.cache.lock();
             FillOpening {
@@ -177,6 +191,7 @@ impl Filler {
         };
         control::answer(&self.client, &opening);
         let mut lines = BufReader::new(reading);
+        let mut is_first = true;
         while let Some(batch) = self.next_batch(&mut lines) {
             let parts = batch.iter().map(|(offset, len)| *offset..offset.saturating_add(*len));
             let frame_bytes = u64::from(self.cache.lock().frame_bytes());
@@ -184,8 +199,13 @@ impl Filler {
             let mut left = pieces.iter();
             let mut step = FillStep::default();
             while step.end.is_none() && !left.as_slice().is_empty() {
-                self.burst(&mut left, &mut step);
+                let (since, others) = (Instant::now(), self.others());
+                self.burst(&mut left, if is_first { FIRST_BURST } else { BURST }, &mut step);
+                if !is_first && self.others() != others {
+                    self.give_way(GIVE_WAY_TIMES * since.elapsed());
+                }
             }
+            is_first = false;
             (step.stored_bytes, step.frames) = self.taken();
             control::answer(&self.client, &step);
             if step.end.is_some() {
@@ -223,9 +243,31 @@ impl Filler {
         )
     }
 
+    /// How often others needed the disk so far.
+    fn others(&self) -> u64 {
+        let counters = self.cache.lock().counters();
+        counters.reads.saturating_sub(counters.hits) + counters.writes
+    }
+
+    /// Leaves the disk to others for so long.
+    fn give_way(&self, time: Duration) {
+        let end = Instant::now() + time.min(GIVE_WAY_MAX);
+        while !self.stop.load(Ordering::Relaxed)
+            && let Some(left) = end.checked_duration_since(Instant::now())
+        {
+            std::thread::sleep(left.min(TURN));
+        }
+    }
+
     /// Fills the next pieces, several at a time, for a moment.
-    fn burst<'p>(&self, left: &mut std::slice::Iter<'p, Piece>, step: &mut FillStep) {
-        let end = Instant::now() + BURST;
+    fn burst<'p>(
+        &self,
+        left: &mut std::slice::Iter<'p, Piece>,
+        time: Duration,
+        step: &mut FillStep,
+    ) {
+        let _alone = self.disk.reserve(time);
+        let end = Instant::now() + time;
         let workers = WORKERS.min(left.len());
         let left = Mutex::new(left);
         let next = || -> Option<&'p Piece> {
@@ -243,9 +285,11 @@ impl Filler {
         };
         std::thread::scope(|scope| {
             let started: Vec<_> = (1..workers)
-                .map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
+                .map_while(|_| {
+                    std::thread::Builder::new().spawn_scoped(scope, || as_fill(work)).ok()
+                })
                 .collect();
-            step.add(work());
+            step.add(as_fill(work));
             // A worker that panics has brought what it brought; the next look at the cache knows.
             started.into_iter().filter_map(|it| it.join().ok()).for_each(|own| step.add(own));
         });

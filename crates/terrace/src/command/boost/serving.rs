@@ -16,6 +16,7 @@ use super::parts::{HeldParts, Parts};
 use super::plain;
 use super::protection::protect;
 use super::published::PublishedCounters;
+use super::shared_disk::SharedDisk;
 use crate::args::boost::{CacheArgs, CacheProcessArgs};
 use crate::error::Result;
 use crate::exit::Exit;
@@ -59,6 +60,7 @@ const PROOF_WAIT: Duration = Duration::from_secs(60);
 struct Serving<'a> {
     args: &'a CacheArgs,
     parts: Arc<Parts>,
+    disk: Arc<SharedDisk>,
     cache: SharedCache,
     driver: Arc<Driver>,
     service: SharedState,
@@ -175,7 +177,8 @@ impl<'a> Serving<'a> {
             first_medium(args, &parts, &root, &service)?
         };
         let budget_left = history.budget_left(parts.setup.limits.budget_bytes_per_day);
-        let (driver, cache) = engine::start(&parts, medium.clone(), budget_left, &service)?;
+        let disk = Arc::new(SharedDisk::new(Arc::clone(&parts.volume.device)));
+        let (driver, cache) = engine::start(&parts, &disk, medium.clone(), budget_left, &service)?;
         let cold = cache.lock().start().cold();
         locked(&service).cold = cold.map(|why| why.to_string());
         let driver = Arc::new(driver);
@@ -206,6 +209,7 @@ impl<'a> Serving<'a> {
         Ok(Self {
             args,
             parts,
+            disk,
             cache,
             driver,
             service,
@@ -285,8 +289,7 @@ impl<'a> Serving<'a> {
                 control::answer(&client, &coverage(&self.cache, &parts));
             }
             Some(Question::Fill(before)) => {
-                let backing = &self.parts.volume.device;
-                self.filling.begin(client, &self.driver, &self.cache, backing, before);
+                self.filling.begin(client, &self.driver, &self.cache, &self.disk, before);
             }
             Some(Question::Detach) => self.ending.ask(&self.export, client),
         }

@@ -2,7 +2,8 @@
 //! did: from the request to its answer, on the clock of the service.
 //!
 //! Only reads of up to 128 KiB that belong to no long run are timed, since only such ones can be
-//! answered by the flash. Nothing is allocated; a read costs two looks at the clock.
+//! answered by the flash; and none that begins during a fill, which lets reads wait for the disk.
+//! Nothing is allocated; a read costs two looks at the clock.
 
 use cache::Counters;
 use model::engine::{BufferRange, Output, REQUESTS_MAX, Request, RequestId};
@@ -30,11 +31,13 @@ pub(super) struct ReadTimes {
     /// By the number of the request; one that is open for very long loses its place to another.
     open: Box<[Option<(RequestId, Instant)>]>,
     timed: TimedReads,
+    is_paused: bool,
 }
 
 impl Default for ReadTimes {
     fn default() -> Self {
-        Self { open: vec![None; REQUESTS_MAX].into_boxed_slice(), timed: TimedReads::default() }
+        let open = vec![None; REQUESTS_MAX].into_boxed_slice();
+        Self { open, timed: TimedReads::default(), is_paused: false }
     }
 }
 
@@ -44,11 +47,17 @@ impl ReadTimes {
         self.timed
     }
 
+    /// No read that begins from now on is timed, or every one.
+    pub(super) fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+    }
+
     /// A request came, and the engine counted it: one in a long run is left to the disk.
     pub(super) fn begin(&mut self, id: RequestId, request: &Request, is_in_run: bool) {
         if let Request::Read { data: BufferRange { len, .. }, .. } = request
             && *len <= TIMED_BYTES_MAX
             && !is_in_run
+            && !self.is_paused
         {
             let place = self.place(id);
             self.open[place] = Some((id, Instant::now()));
@@ -117,9 +126,12 @@ mod tests {
         times.begin(RequestId(3), &read(4096), true);
         times.begin(RequestId(4), &read(256 << 10), false);
         times.begin(RequestId(5), &Request::Flush, false);
+        times.pause(true);
+        times.begin(RequestId(7), &read(4096), false);
+        times.pause(false);
         times.begin(RequestId(6), &read(4096), false);
         times.end(&[done(1)], &none, &hit);
-        times.end(&[done(2), done(3), done(4), done(5)], &none, &none);
+        times.end(&[done(2), done(3), done(4), done(5), done(7)], &none, &none);
         let failed = Output::Complete { id: RequestId(6), result: Err(ErrorNumber::EIO) };
         times.end(&[failed], &none, &none);
         let TimedReads { hits, misses, .. } = times.timed();
