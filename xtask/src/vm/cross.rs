@@ -1,7 +1,7 @@
 //! How cargo is called for a guest: as always for one like this machine, else with the compiler and
 //! the linker of its architecture, in a target directory of their own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arch::Arch;
@@ -33,8 +33,7 @@ pub(crate) fn executables(
         let kind = compiler.trim_end_matches("-gcc").replace('_', "-");
         return Err(Error::Failed(format!("no {compiler}: apt-get install gcc-{kind}")));
     }
-    let directory = workspace::target_directory(&workspace::metadata(root)?)?.join(target);
-    let directory = directory.to_string_lossy().into_owned();
+    let directory = target_directory(root, arch)?.to_string_lossy().into_owned();
     let upper = target.to_uppercase().replace('-', "_");
     let linker = format!("CARGO_TARGET_{upper}_LINKER");
     // Symbols of the tests of a crate are hundreds of megabytes, which each guest would be given.
@@ -42,6 +41,22 @@ pub(crate) fn executables(
     let mut args = args.to_vec();
     args.extend(["--target", target, "--target-dir", &directory]);
     workspace::executables(root, &args, &variables)
+}
+
+/// Where cargo builds for `arch`.
+fn target_directory(root: &Path, arch: Arch) -> Result<PathBuf, Error> {
+    let own = workspace::target_directory(&workspace::metadata(root)?)?;
+    Ok(if arch.target() == Arch::NATIVE.target() { own } else { own.join(arch.target()) })
+}
+
+/// What tests that were built for `arch` know as `CARGO_TARGET_TMPDIR`.
+///
+/// # Errors
+/// When cargo does not answer.
+pub(crate) fn temporary_directory(root: &Path, arch: Arch) -> Result<PathBuf, Error> {
+    let directory = target_directory(root, arch)?;
+    let is_native = arch.target() == Arch::NATIVE.target();
+    Ok(if is_native { directory.join("tmp") } else { directory.join(arch.target()).join("tmp") })
 }
 
 /// Whether rustc has the standard library of `target`.

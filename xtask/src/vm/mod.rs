@@ -28,7 +28,7 @@ mod server;
 mod streams;
 
 pub(crate) use arch::Arch;
-pub(crate) use cross::has_target;
+pub(crate) use cross::{has_target, temporary_directory};
 
 use guest::End;
 use image::Image;
