@@ -49,9 +49,14 @@ impl Recorder {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut command = command(&format!("record {option} -o {}", file.display()));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let recorder = Self(command.spawn().unwrap(), alone);
+        let mut recorder = Self(command.spawn().unwrap(), alone);
         // Programs are loaded before the file is made.
         while std::fs::metadata(file).map_or(0, |about| about.len()) == 0 {
+            if recorder.0.try_wait().unwrap().is_some() {
+                let mut said = String::new();
+                recorder.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+                panic!("the recorder ended: {said}");
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_millis(500));

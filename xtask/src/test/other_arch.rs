@@ -19,7 +19,7 @@ const MEMORY: &str = "5G";
 /// Where the tests' files are: the guest's root has no disk.
 const FILES_DISK: &str = "tmp:8G";
 /// A crate whose tests take longer under emulation hangs.
-const TIMEOUT_S: &str = "3000";
+const TIMEOUT_S: &str = "7200";
 /// And a program of them.
 const TEST_S: &str = "600";
 /// What tests of devices use and no kernel loads by itself.
