@@ -4,8 +4,13 @@
 use super::*;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
+use support::command;
 use sys::file::CacheAdvice;
+use testkit::SlowDisk;
 
 /// Content that does not compress.
 pub(super) fn noise(seed: u64, bytes: u64) -> Vec<u8> {
@@ -62,6 +67,58 @@ fn a_list_is_brought_and_its_first_read_is_a_hit() {
     let page = scene.fill_by(list.as_bytes(), "").done();
     let words = "0 B of 8 MiB were filled: 8 MiB were in the cache already.";
     assert!(page.trim_start().starts_with(words), "{page}");
+    scene.detach().done();
+}
+
+/// How long a read of a program takes where nothing is cached, in order.
+fn waits(device: &Path, is_over: impl Fn() -> bool) -> Vec<Duration> {
+    let file = File::options().read(true).custom_flags(testkit::O_DIRECT).open(device).unwrap();
+    let mut buffer = AlignedBuffer::new(BLOCK).unwrap();
+    let (mut random, mut waits) = (testkit::Random(3), Vec::new());
+    while !is_over() {
+        // Between the blocks of the list.
+        let place = random.below(VOLUME / SPREAD) * SPREAD + SPREAD / 2;
+        let began = Instant::now();
+        file.read_exact_at(&mut buffer, place).unwrap();
+        waits.push(began.elapsed());
+    }
+    waits.sort();
+    waits
+}
+
+const SPREAD: u64 = 64 << 10;
+
+#[test]
+fn a_fill_has_a_disk_with_a_head_to_itself_for_moments() {
+    let Some(scene) = Scene::new("fill-moments") else { return };
+    let disk = match SlowDisk::hdd(VOLUME) {
+        Ok(disk) => disk,
+        Err(need) => return testkit::skip(need),
+    };
+    assert!(
+        Command::new("mkfs.ext4").args(["-q", "-F"]).arg(disk.path()).status().unwrap().success()
+    );
+    let line = scene.line("attach", &scene.medium());
+    let volume = scene.volume.path().display().to_string();
+    terrace(&line.replace(&volume, &disk.path().display().to_string())).done();
+    let device = scene.device();
+    let blocks = (0..VOLUME / SPREAD).map(|number| format!("{} 4096\n", number * SPREAD));
+    let list = scene.directory.join("list");
+    fs::write(&list, blocks.collect::<String>()).unwrap();
+    let alone = {
+        let began = Instant::now();
+        waits(&device, || began.elapsed() > Duration::from_secs(1))
+    };
+    let line = format!("boost fill {} {}", scene.name, list.display());
+    let fill = Mutex::new(command(&line).stdout(Stdio::null()).spawn().unwrap());
+    let waits = waits(&device, || fill.lock().unwrap().try_wait().unwrap().is_some());
+    let longest = waits.last().unwrap();
+    println!("{} reads, {longest:?}; alone {:?}", waits.len(), alone.last());
+    assert!(fill.into_inner().unwrap().wait().unwrap().success());
+    // A read waits for the end of a burst, and then has its turn.
+    assert!(*longest > Duration::from_millis(60), "{longest:?}");
+    assert!(*longest < Duration::from_secs(1), "{longest:?}");
+    assert!(waits[waits.len() / 2] < Duration::from_millis(60), "{:?}", waits[waits.len() / 2]);
     scene.detach().done();
 }
 
