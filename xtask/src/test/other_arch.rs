@@ -126,7 +126,7 @@ fn run_package(root: &Path, temporary: &Path, archived: &Path, arch: Arch, packa
          mkdir -p {root} && tar -xf {ARCHIVE} -C {root} || exit 125\n\
          cd {folder}; failed=0\n\
          for test in /tests/*; do\n\
-         echo \"== $test\"; timeout {TEST_S} \"$test\"{skips} || {{ failed=1; echo \"status $?\"; }}\n\
+         echo \"== $test\"; timeout {TEST_S} \"$test\"{skips} || {{ echo \"status $?\"; failed=1; }}\n\
          done\n\
          exit $failed"
     );

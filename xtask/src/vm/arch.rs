@@ -23,6 +23,11 @@ impl Arch {
     pub(crate) const NATIVE: Self =
         if cfg!(target_arch = "aarch64") { Self::Aarch64 } else { Self::X86 };
 
+    /// The one whose programs have this target, with its usual pages.
+    pub(crate) fn of_target(target: &str) -> Option<Self> {
+        [Self::X86, Self::Aarch64].into_iter().find(|arch| arch.target() == target)
+    }
+
     /// As it is typed.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -50,7 +55,7 @@ impl Arch {
     }
 
     /// The emulator, and Debian's package of it.
-    pub(super) fn qemu(self) -> (&'static str, &'static str) {
+    pub(crate) fn qemu(self) -> (&'static str, &'static str) {
         match self {
             Self::X86 => ("qemu-system-x86_64", "qemu-system-x86"),
             Self::Aarch64 | Self::Aarch64Pages16K => ("qemu-system-aarch64", "qemu-system-arm"),

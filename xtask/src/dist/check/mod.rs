@@ -6,6 +6,7 @@
 mod again;
 mod binary;
 mod chroot;
+mod guest;
 mod installer;
 mod rpm;
 
@@ -55,15 +56,15 @@ impl Packages {
         let architecture = self.release.target.split('-').next().unwrap_or_default();
         let is_ours = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let is_architecture =
-                name.contains(architecture) || (architecture == "x86_64" && name.contains("amd64"));
+            let debian = if architecture == "x86_64" { "amd64" } else { "arm64" };
+            let is_architecture = name.contains(architecture) || name.contains(debian);
             name.ends_with(end) && is_architecture
         };
         paths.find(is_ours).ok_or_else(|| Error::Failed(format!("no {end}: cargo xtask dist")))
     }
 }
 
-/// Checks what is in `out`, of the targets that this machine can execute.
+/// Checks what is in `out`: what this machine can execute itself, and the rest in an emulated one.
 ///
 /// # Errors
 /// If a check fails; its line was printed before.
@@ -87,15 +88,20 @@ pub(super) fn run(
     };
     line("checksums", checksums(out));
     for target in targets {
-        if *target != own {
-            line(target, Ok(Finding::Skipped(format!("a machine of {target}"))));
+        let release = Release::of(root, source, target)?;
+        if *target != own && !out.join(format!("{}.tar.gz", release.name())).exists() {
+            line(target, Ok(Finding::Skipped(format!("cargo xtask dist --target {target}"))));
             continue;
         }
-        let packages = unpack(Release::of(root, source, target)?, out)?;
+        let packages = unpack(release, out)?;
         line("glibc", binary::glibc(&packages));
         line("size", binary::size(&packages));
-        line("version", binary::version(&packages));
         line("paths", binary::paths(&packages));
+        if *target != own {
+            line(&format!("{target}, emulated"), guest::installs(&packages));
+            continue;
+        }
+        line("version", binary::version(&packages));
         line("start", binary::start(&packages));
         line("units", of_units(&packages));
         line("install.sh", installer::installs(&packages));
