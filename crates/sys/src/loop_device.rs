@@ -132,6 +132,9 @@ impl LoopDevice {
     /// As [`Self::attach`]; `Other` with `EBUSY` if it is attached.
     pub fn configure(&self, file: &File, name: &Path, options: LoopOptions) -> Result<()> {
         const OPERATION: &str = "attach the loop device";
+        // Some kernels take the size that they have in mind, which of a file over FUSE is 0 until
+        // it is asked for (seen with 6.12, not with 6.18).
+        file.metadata().map_err(|error| Error::new(OPERATION, error).at(name))?;
         let config = config(file, name, options);
         let device = self.open(OPERATION, !options.is_read_only)?;
         // SAFETY: this request reads a `struct loop_config`; `config` has its size and lives as

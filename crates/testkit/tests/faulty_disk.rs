@@ -19,10 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A disk; if it cannot be made, the reason is printed.
 fn disk(bytes: u64, plan: FaultPlan) -> Option<FaultyDisk> {
-    if cfg!(not(target_arch = "x86_64")) {
-        testkit::skip("x86-64");
-        return None;
-    }
     FaultyDisk::new(bytes, plan).map_err(testkit::skip).ok()
 }
 

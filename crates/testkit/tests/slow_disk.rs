@@ -41,19 +41,11 @@ impl Aligned {
 
 /// A disk; if it cannot be made, the reason is printed.
 fn disk(bytes: u64) -> Option<SlowDisk> {
-    if cfg!(not(target_arch = "x86_64")) {
-        testkit::skip("x86-64");
-        return None;
-    }
     SlowDisk::hdd(bytes).map_err(testkit::skip).ok()
 }
 
 /// A stick of 64 MiB, of which all or only a part is there, as [`disk`].
 fn stick(timing: &str, true_size: Option<TrueSize>) -> Option<SlowDisk> {
-    if cfg!(not(target_arch = "x86_64")) {
-        testkit::skip("x86-64");
-        return None;
-    }
     let stick = match true_size {
         Some(size) => SlowDisk::fake(timing, 64 * MIB, size),
         None => SlowDisk::modelled(timing, 64 * MIB),
