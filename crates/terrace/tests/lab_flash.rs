@@ -1,5 +1,5 @@
-//! `terrace lab run recovery-2012 --flash`: files of a database on a modelled hard disk, read through
-//! a cache on a modelled stick, and nothing of it is left, however the lab ends.
+//! `terrace lab run recovery-2012 --flash`: files of a database on a modelled hard disk, read
+//! through a cache on a modelled stick, and nothing of it is left, however the lab ends.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod support;
@@ -120,8 +120,8 @@ fn a_lab_that_is_killed_leaves_no_cache_mount_or_device() {
     let (disk, stick) = disks.mount();
     let folder = TempDir::new();
     let options = "--memory 32m --repeat 1000 --runs 1 --way flash-new";
-    let mut lab = lab(options, &folder.join("out"), &disk, &stick);
-    let mut lab = lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut started = lab(options, &folder.join("out"), &disk, &stick);
+    let mut lab = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let until = |what: &str, is_so: &dyn Fn() -> bool| {
         let start = Instant::now();
         while !is_so() {

@@ -122,7 +122,7 @@ fn run_package(root: &Path, temporary: &Path, archived: &Path, arch: Arch, packa
     let [root, temporary] = [root, temporary].map(|path| quoted(&path.to_string_lossy()));
     let script = format!(
         "mkfs.ext4 -q /dev/vm/tmp && mount /dev/vm/tmp /tmp || exit 125\n\
-         mkdir -p {temporary} /tmp/of-cargo && mount --bind /tmp/of-cargo {temporary} || exit 125\n\
+         mkdir -p {temporary} && mount --bind $(mktemp -d) {temporary} || exit 125\n\
          mkdir -p {root} && tar -xf {ARCHIVE} -C {root} || exit 125\n\
          cd {folder}; failed=0\n\
          for test in /tests/*; do\n\

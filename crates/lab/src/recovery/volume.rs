@@ -7,6 +7,7 @@ use super::plan::FlashPlan;
 use super::workplace::Workplace;
 use crate::{Error, Host, Result};
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -40,6 +41,8 @@ pub struct Volume<'a> {
     /// The lab's directory on the flash.
     flash_directory: PathBuf,
     device: LoopDevice,
+    /// How many caches there were.
+    attached: Cell<u32>,
 }
 
 /// What a cache holds, and what it was asked for and has answered since then; or since it was
@@ -103,6 +106,7 @@ impl<'a> Volume<'a> {
             workplace: workplace.directory().to_owned(),
             flash_directory: flash_directory(&flash.directory, workplace.directory()),
             device,
+            attached: Cell::new(0),
         };
         made.attach().and_then(|_| made.detach()).map_err(refused)?;
         Ok(made)
@@ -167,7 +171,8 @@ impl<'a> Volume<'a> {
             "--size".into(),
             self.flash.cache_bytes.0.to_string().into(),
             "--state".into(),
-            self.workplace.join(STATE).into(),
+            // One for each: what is there belongs to a cache before.
+            self.workplace.join(format!("{STATE}-{}", self.attached.get())).into(),
         ];
         boost(self.boost, &words)?;
         Ok(self.status()?.device)
@@ -176,8 +181,11 @@ impl<'a> Volume<'a> {
     /// Detaches the cache, if there is one, and forgets it: the next one is empty.
     fn detach(&self) -> Result<()> {
         detach(self.boost, &self.workplace)?;
-        remove_if_there(&self.workplace.join(STATE), |path| std::fs::remove_dir_all(path))?;
-        remove_if_there(&self.flash_directory.join(CACHE), |path| std::fs::remove_file(path))
+        self.attached.set(self.attached.get() + 1);
+        match Directory::open(&self.flash_directory)?.remove(OsStr::new(CACHE)) {
+            Err(error) if error.kind != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     fn name(&self) -> OsString {
@@ -261,18 +269,8 @@ fn answer(mut command: Command, name: &str) -> Result<String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let line = said.lines().next().unwrap_or("it failed and said nothing");
-    let line = line.strip_prefix("terrace: boost ").unwrap_or(line);
-    Err(failed(&line.chars().take(COMPLAINT_CHARACTERS).collect::<String>()))
-}
-
-fn remove_if_there(path: &Path, remove: impl Fn(&Path) -> std::io::Result<()>) -> Result<()> {
-    match remove(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            let reason = sys::plain_reason(&error);
-            Err(Error::failed(format!("cannot remove {}: {reason}", path.display())))
-        }
-        _ => Ok(()),
-    }
+    let why = line.strip_prefix("terrace: boost ").unwrap_or(line);
+    Err(failed(&why.chars().take(COMPLAINT_CHARACTERS).collect::<String>()))
 }
 
 #[cfg(test)]

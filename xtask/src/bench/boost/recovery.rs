@@ -1,6 +1,6 @@
-//! `terrace lab run recovery-2012 --flash` on this machine: databases on a modelled hard disk, with a
-//! cache on a modelled stick that has nothing yet, with one that was filled, and with none; beside
-//! the figures of 2012. What the lab keeps stays below cargo's target directory.
+//! `terrace lab run recovery-2012 --flash` on this machine: databases on a modelled hard disk, with
+//! a cache on a modelled stick that is new, with one that was filled, and with none; against the
+//! figures of 2012. What the lab keeps stays below cargo's target directory.
 
 use std::fs;
 use std::process::Command;

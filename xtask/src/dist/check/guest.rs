@@ -1,5 +1,5 @@
-//! The packages of a processor that this machine does not have, in an emulated Debian 12: installed,
-//! used, removed.
+//! The packages of a processor that this machine does not have, in an emulated Debian 12:
+//! installed, used, removed.
 
 use std::fs;
 
@@ -31,10 +31,10 @@ dpkg -i --force-depends ./terrace.deb >/dev/null
 used terrace
 ! ls /etc/systemd/system/*.wants/terrace* 2>/dev/null
 dpkg --purge terrace >/dev/null
-sh install.sh . --prefix /root/trial >/dev/null
-used /root/trial/bin/terrace >/dev/null
-sh install.sh --uninstall --prefix /root/trial >/dev/null
-rmdir /root/trial 2>/dev/null || true
+sh install.sh . --prefix /usr/local/trial >/dev/null
+used /usr/local/trial/bin/terrace >/dev/null
+sh install.sh --uninstall --prefix /usr/local/trial >/dev/null
+rmdir /usr/local/trial 2>/dev/null || true
 listed >/run/after
 diff /run/before /run/after >&2
 "#;
@@ -63,8 +63,8 @@ pub(super) fn installs(packages: &Packages) -> Looked {
     guest.args(["vm", "--arch", arch.name(), "--mem", "2G", "--timeout", "500"]);
     guest.args(TOOLS.iter().flat_map(|tool| ["--package", tool]));
     guest.arg("--dir").arg(&folder).args(["--", "sh trial.sh"]);
-    let said = process::run(guest, LIMIT)?.success()?.stdout;
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let ran = process::run(guest, LIMIT)?.success()?;
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = ".deb and install.sh: `run -- true` and `survey --quick` work, their removal leaves \
                 nothing";
     Ok(Finding::Held(format!("{said}; {text}")))

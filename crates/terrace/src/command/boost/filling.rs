@@ -4,13 +4,10 @@
 //! 2. It sends batches, a line of offsets and lengths each; each is answered by a [`FillStep`].
 //! 3. A step with an end is the last. A client that closes its side ends the batch.
 //!
-//! The service holds one batch; the client has the rest. Blocks of one frame are brought together,
-//! with what is between them: a frame that grows is written anew.
-//!
-//! Pieces are read in short bursts, several at a time. Reads of others that come meanwhile wait for the
-//! end of a burst: taking turns read by read would cost two jumps over the disk for each. Where others
-//! came, they then have the disk for twice as long as the burst took; but for the first batch, the most
-//! wanted, which soon spares them most of their reads.
+//! Blocks of one frame are brought together, with what is between them: a frame that grows is
+//! written anew. They are read in bursts, several at a time. Reads of others wait for the end of a
+//! burst, as turns read by read would cost two jumps over the disk for each, and where there were
+//! any, others then have the disk for longer. After the first batch most need it no more.
 
 use super::control::{self, FilledBefore, LINE_BYTES};
 use super::engine::SharedCache;
