@@ -22,8 +22,8 @@ const FILES_DISK: &str = "tmp:8G";
 const TIMEOUT_S: &str = "7200";
 /// And a program of them.
 const TEST_S: &str = "600";
-/// What tests compare files with.
-const PACKAGE: &str = "diffutils";
+/// Programs that tests use.
+const PACKAGES: [&str; 2] = ["diffutils", "gzip"];
 /// What tests of devices use and no kernel loads by itself.
 const MODULES: [&str; 4] = ["fuse", "loop", "zram", "nbd"];
 /// What tests read of the tree, where they were built.
@@ -149,7 +149,7 @@ fn run_package(root: &Path, temporary: &Path, archived: &Path, arch: Arch, packa
     );
     let mut words = vec!["--arch", arch.name(), "--tests", package];
     words.extend(["--mem", MEMORY, "--timeout", TIMEOUT_S, "--disk", FILES_DISK]);
-    words.extend(["--package", PACKAGE]);
+    words.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
     words.extend(MODULES.iter().flat_map(|module| ["--module", module]));
     let archived = archived.to_string_lossy();
     words.extend(["--dir", &archived, "--", &script]);
