@@ -82,7 +82,7 @@ fn a_cache_that_was_filled_answers_what_the_hogs_took() {
     let folder = TempDir::new();
     let out = folder.join("out");
     let ways = "--way nothing,flash-new,flash-filled";
-    let options = format!("--memory 32m --repeat 2 --runs 1 --limit 120s --json {ways}");
+    let options = format!("--memory 20m --repeat 2 --runs 1 --limit 120s --json {ways}");
     let child = lab(&options, &out, &disk, &stick).stdout(Stdio::piped()).spawn().unwrap();
     let number = child.id();
     let ran = child.wait_with_output().unwrap();
@@ -102,12 +102,12 @@ fn a_cache_that_was_filled_answers_what_the_hogs_took() {
         let trial = trial(way);
         println!("{way}: {} ns, {} {}", trial["recovered_ns"], trial["requests"], trial["flash"]);
         assert_eq!(trial["wrong"], 0, "{trial}");
-        assert!(trial["pushed_out_bytes"].as_u64() > Some(8 * MIB), "{way}: {trial}");
+        assert!(trial["pushed_out_bytes"].as_u64() > Some(5 * MIB), "{way}: {trial}");
     }
     assert!(trial("nothing")["flash"].is_null());
     let of = |way: &str, field: &str| trial(way)["flash"][field].as_f64().unwrap();
     // All that is asked for was filled; what was read once in order was not kept.
-    assert!(of("flash-filled", "cached_bytes") > 20.0 * MIB as f64);
+    assert!(of("flash-filled", "cached_bytes") > 12.0 * MIB as f64);
     assert!(of("flash-new", "cached_bytes") < of("flash-filled", "cached_bytes") / 2.0);
     assert!(of("flash-filled", "hit_bytes") > 0.9 * of("flash-filled", "read_bytes"));
     let recovered = |way: &str| trial(way)["recovered_ns"].as_f64().unwrap_or(f64::MAX);
@@ -157,5 +157,36 @@ fn flash_that_is_no_directory_and_ways_that_need_it_are_refused() {
         ),
     ] {
         terrace(line).refused(2, words);
+    }
+}
+
+#[test]
+fn a_lab_that_is_killed_while_it_attaches_leaves_nothing() {
+    let Some(disks) = Disks::new() else { return };
+    let (disk, stick) = disks.mount();
+    for delay_ms in [0, 30, 60, 90] {
+        let folder = TempDir::new();
+        let options = "--memory 20m --repeat 1 --runs 1 --way flash-new";
+        let mut started = lab(options, &folder.join("out"), &disk, &stick);
+        let mut lab = started.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let number = lab.id();
+        // The file of the cache is made at the beginning of an attach.
+        let cache = stick.path().join(format!("terrace-lab-{number}/cache"));
+        let start = Instant::now();
+        while !cache.exists() {
+            assert!(start.elapsed() < PATIENCE, "no cache is attached");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        lab.kill().unwrap();
+        lab.wait().unwrap();
+        while !traces(number, &disk, &stick).is_empty() {
+            let all = traces(number, &disk, &stick);
+            assert!(start.elapsed() < PATIENCE, "they stay: {all:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        // Nothing comes later either.
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(traces(number, &disk, &stick), [""; 0]);
     }
 }

@@ -9,6 +9,7 @@ use crate::{Error, Host, Result};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -29,6 +30,9 @@ const MAKE: &str = "mkfs.ext4";
 /// A file system stays in use for a moment after the last program of it has ended.
 const UNMOUNT_TRIES: u32 = 100;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
+/// How often it is tried to take all apart, and how long between two tries.
+const TAKE_APART_TRIES: u32 = 120;
+const TAKE_APART_PAUSE: Duration = Duration::from_millis(500);
 /// The longest complaint that is passed on.
 const COMPLAINT_CHARACTERS: usize = 500;
 
@@ -199,15 +203,29 @@ impl<'a> Volume<'a> {
 /// # Errors
 /// What is still in use; then the rest stays too.
 pub(crate) fn take_apart(workplace: &Path, boost: &HiddenCommand) -> Result<()> {
-    unmount(&workplace.join(POINT))?;
-    detach(boost, workplace)?;
     let image = workplace.join(IMAGE);
-    for device in LoopDevice::all()? {
-        if matches!(device.backing_file(), Ok(Some(file)) if file == image) {
-            device.detach_from(&image)?;
+    for _ in 0..TAKE_APART_TRIES {
+        unmount(&workplace.join(POINT))?;
+        detach(boost, workplace)?;
+        if !is_attached_after(&image)? {
+            return Ok(());
         }
+        // A cache that a killed lab has just asked for may still be on its way.
+        std::thread::sleep(TAKE_APART_PAUSE);
     }
-    Ok(())
+    Err(Error::failed(format!("{} is still in use", image.display())))
+}
+
+/// Detaches what is attached to a file; whether something still is, since it is in use.
+fn is_attached_after(image: &Path) -> Result<bool> {
+    let is_it = |device: &LoopDevice| {
+        device.backing_file().is_ok_and(|file| file.as_deref() == Some(image))
+    };
+    let devices: Vec<LoopDevice> = LoopDevice::all()?.into_iter().filter(is_it).collect();
+    for device in &devices {
+        device.detach_from(image)?;
+    }
+    Ok(devices.iter().any(is_it))
 }
 
 /// The lab's directory in `flash`: its name is that of the workplace.
@@ -257,6 +275,10 @@ fn boost(command: &HiddenCommand, words: &[OsString]) -> Result<String> {
     let line = command.command_line();
     let mut boost = Command::new(&line[0]);
     boost.args(&line[1..]).args(words);
+    // Ctrl-C ends a fill. What attaches or detaches goes on to its end: the lab waits for that.
+    if words.first().is_none_or(|word| word != "fill") {
+        boost.process_group(0);
+    }
     answer(boost, "terrace boost")
 }
 
