@@ -66,6 +66,7 @@ pub fn run(
     plan: &RecoveryPlan,
     progress: &mut dyn FnMut(&str),
 ) -> Result<RecoveryOutcome> {
+    check_disks(plan)?;
     progress("making the swap file");
     let workplace = Workplace::make(host, plan)?;
     let outcome = try_all(host, experiment, plan, &workplace, progress);
@@ -73,6 +74,21 @@ pub fn run(
     let mut outcome = outcome?;
     outcome.failed.extend(ended.err().map(|error| error.text));
     Ok(outcome)
+}
+
+/// Refuses flash on the disk that is tried: it could not be any faster.
+fn check_disks(plan: &RecoveryPlan) -> Result<()> {
+    let root = &Root::system();
+    let Some(flash) = &plan.flash else { return Ok(()) };
+    let disk = trial::disk_of(root, &plan.disk);
+    match trial::disk_of(root, &flash.directory) {
+        Some(name) if disk.as_ref() == Some(&name) => {
+            let text =
+                format!("--flash: {} is on the disk that is tried", flash.directory.display());
+            Err(Error::impossible(format!("{text} ({name})")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// All trials of all applications, in a workplace.
@@ -202,9 +218,9 @@ fn summaries(
         for way in ways {
             let runs = clocks(&application.id, *way);
             let is_compared = *way != RecoveryMethod::Nothing && !nothing.is_empty();
-            let beside = is_compared.then_some(nothing.as_slice());
+            let compared = is_compared.then_some(nothing.as_slice());
             if !runs.is_empty() {
-                all.push(summary::of(&application.id, way.id(), &runs, beside));
+                all.push(summary::of(&application.id, way.id(), &runs, compared));
             }
         }
     }

@@ -146,6 +146,18 @@ fn a_lab_that_is_killed_leaves_no_cache_mount_or_device() {
 }
 
 #[test]
+fn flash_on_the_disk_that_is_tried_is_refused() {
+    let Some(disks) = Disks::new() else { return };
+    let (disk, _stick) = disks.mount();
+    let folder = TempDir::new();
+    let output = lab("--memory 20m", &folder.join("out"), &disk, &disk).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("is on the disk that is tried"), "{said}");
+    assert_eq!(disk.path().read_dir().unwrap().count(), 1, "lost+found alone");
+}
+
+#[test]
 fn flash_that_is_no_directory_and_ways_that_need_it_are_refused() {
     for (words, line) in [
         ("--way flash-new needs --flash", "lab run recovery-2012 --way flash-new"),

@@ -290,9 +290,12 @@ fn answer(mut command: Command, name: &str) -> Result<String> {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let line = said.lines().next().unwrap_or("it failed and said nothing");
-    let why = line.strip_prefix("terrace: boost ").unwrap_or(line);
-    Err(failed(&why.chars().take(COMPLAINT_CHARACTERS).collect::<String>()))
+    let Some(line) = said.lines().next() else {
+        return Err(failed("it failed and said nothing"));
+    };
+    // It begins with the command that said it.
+    let why = line.strip_prefix("terrace: ").unwrap_or(line);
+    Err(Error::failed(why.chars().take(COMPLAINT_CHARACTERS).collect::<String>()))
 }
 
 #[cfg(test)]
@@ -315,6 +318,6 @@ mod tests {
         command
             .args(["-c", "echo 'terrace: boost attach: no such disk' >&2; echo more >&2; exit 3"]);
         let error = answer(command, "terrace boost").unwrap_err();
-        assert_eq!(error.text, "terrace boost: attach: no such disk");
+        assert_eq!(error.text, "boost attach: no such disk");
     }
 }
