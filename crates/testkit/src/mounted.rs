@@ -207,6 +207,15 @@ impl Mounted {
         Self::on(FileSystem::Ext4, OwnDevice::SlowDisk(disk), TempDir::new())
     }
 
+    /// Makes and mounts one on a [`SlowDisk::modelled`] of `bytes` bytes.
+    ///
+    /// # Errors
+    /// What is wrong with `timing`, or the words for [`crate::skip`].
+    pub fn modelled(timing: &str, bytes: u64) -> Result<Self, String> {
+        let disk = SlowDisk::modelled(timing, bytes)?;
+        Self::on(FileSystem::Ext4, OwnDevice::SlowDisk(disk), TempDir::new())
+    }
+
     fn on(file_system: FileSystem, device: OwnDevice, directory: TempDir) -> Result<Self, String> {
         let mount = Mount::of(file_system, device.path(), directory.join("mount"))?;
         Ok(Self { mount, device, file_system, _directory: directory })

@@ -36,13 +36,21 @@ impl PostgresServer {
     /// # Errors
     /// The words for [`testkit::skip`].
     pub fn start(scale: u32, group: Option<&Cgroup>) -> Result<Self, String> {
+        Self::start_in(&std::env::temp_dir(), scale, group)
+    }
+
+    /// The same with its data below `parent`.
+    ///
+    /// # Errors
+    /// The words for [`testkit::skip`].
+    pub fn start_in(parent: &Path, scale: u32, group: Option<&Cgroup>) -> Result<Self, String> {
         if !testkit::is_root() {
             return Err("root".to_owned());
         }
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let newest = versions.map(|version| version.path().join("bin")).max();
         let programs = newest.ok_or("PostgreSQL")?;
-        let directory = TempDir::new();
+        let directory = TempDir::in_dir(parent);
         // The account of the server has to reach it.
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
         let server = Self { directory, programs };

@@ -1,6 +1,7 @@
 //! The administrator of a database: PostgreSQL in a group whose memory limit is a third of what the
 //! clients read. Each way of recording the server finds the limit first, and clears nothing of what
-//! it causes; the first right answer is there within half a minute.
+//! it causes; the first right answer is there within half a minute. The disk is a modelled one: on
+//! one that is much faster, the clients want the processors first, which is a true verdict too.
 //!
 //! Seen before: `record --cgroup --apply` cleared the limit and the reads of a server that had read
 //! 1.41 GiB again, as delay accounting had begun after the server.
@@ -10,13 +11,20 @@ use crate::support::{self, command, print_figure, terrace, valid_explanation};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use testkit::{Cgroup, TempDir};
+use testkit::{Cgroup, Mounted, TempDir};
 
 /// The memory limit of the server's group.
 const LIMIT_BYTES: u64 = 256 << 20;
 
 /// A database of 600 MB.
 const SCALE: u32 = 40;
+
+/// The disk of the database: what it reads waits for a solid-state disk behind a network.
+const DISK: &str = "sd,read_ms=0.6,read_bps=2e8,cross_read_ms=0,write_ms=0.05,jump_write_ms=0,\
+                    write_bps=1e9";
+
+/// The bytes of that disk.
+const DISK_BYTES: u64 = 1536 << 20;
 
 /// Clients that read.
 const CLIENTS: u32 = 4;
@@ -33,16 +41,19 @@ const GUILTY: [&str; 4] =
 
 /// A recording of the server, with the group's name as `--cgroup` takes it.
 struct Day {
+    // Before the disk that its data is on.
     server: PostgresServer,
     group: Cgroup,
+    _disk: Mounted,
     directory: TempDir,
 }
 
 impl Day {
     fn begin() -> Result<Self, String> {
         let group = Cgroup::v1_memory(LIMIT_BYTES)?;
-        let server = PostgresServer::start(SCALE, Some(&group))?;
-        Ok(Self { server, group, directory: TempDir::new() })
+        let disk = Mounted::modelled(DISK, DISK_BYTES)?;
+        let server = PostgresServer::start_in(disk.path(), SCALE, Some(&group))?;
+        Ok(Self { server, group, _disk: disk, directory: TempDir::new() })
     }
 
     /// Returns once each client has a process of the server that works for it.
