@@ -19,9 +19,9 @@ const MEMORY: &str = "5G";
 /// Where the tests' files are: the guest's root has no disk.
 const FILES_DISK: &str = "tmp:8G";
 /// A crate whose tests take longer under emulation hangs.
-const TIMEOUT_S: &str = "7200";
+const TIMEOUT_S: &str = "10800";
 /// And a program of them.
-const TEST_S: &str = "600";
+const TEST_S: &str = "1200";
 /// Programs that tests use.
 const PACKAGES: [&str; 2] = ["diffutils", "gzip"];
 /// What tests of devices use and no kernel loads by itself.

@@ -60,8 +60,9 @@ pub fn page(result: &DoctorResult, page: Page) -> String {
     let is_lacking = |report: &&SourceReport| {
         matches!(report.health, SourceHealth::Partly | SourceHealth::Missing)
     };
+    let is_refused = result.denials.iter().any(|report| report.denial.is_own);
     for report in result.sources.iter().filter(is_lacking) {
-        out.lines(|page| lacking(report, page));
+        out.lines(|page| lacking(report, is_refused, page));
     }
     if !result.denials.is_empty() {
         out.lines(|page| denials(result, page));
@@ -140,8 +141,9 @@ fn permits(lines: &[&PermitLine], words: (&str, &str), indent: usize, page: Page
     text
 }
 
-/// What is missing of one source.
-fn lacking(report: &SourceReport, page: Page) -> String {
+/// What is missing of one source. `is_refused` says whether a security module refused something to
+/// this report.
+fn lacking(report: &SourceReport, is_refused: bool, page: Page) -> String {
     let number = report.errno.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let why = report.why.as_deref().unwrap_or_default();
     let title = format!("{}: {why}{number}", report.title);
@@ -152,6 +154,9 @@ fn lacking(report: &SourceReport, page: Page) -> String {
     text.push_str(&permits(&lines, ("Allow", "Or"), 3, page));
     if report.lines.is_empty() {
         let none = match report.obstacle {
+            Some(Obstacle::Unknown) if is_refused => {
+                "A security module may be why: what was refused to this report is shown below."
+            }
             Some(Obstacle::Unknown) => "No line is known that allows it.",
             _ => "Nothing on this machine allows it.",
         };
@@ -262,6 +267,25 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text}");
         assert!(text.contains("of /etc/y (file, r)"), "{text}");
         assert_eq!(text.matches("sudo one").count(), 1, "it is the line of both: {text}");
+    }
+
+    #[test]
+    fn an_unknown_reason_points_to_what_was_refused_to_this_report() {
+        let unknown = || SourceReport {
+            obstacle: Some(Obstacle::Unknown),
+            ..report(SourceHealth::Missing, Vec::new())
+        };
+        let text = |is_own| {
+            let mut denial = refused("/etc/x");
+            denial.denial.is_own = is_own;
+            let surroundings = Surroundings::default();
+            let result = DoctorResult::new("0 of 1.".to_owned(), surroundings, vec![unknown()]);
+            page(&result.with_denials(vec![denial], MessagesRead::default()), Page::plain(120))
+        };
+        let (own, other) = (text(true), text(false));
+        let pointer = "A security module may be why";
+        assert!(own.contains(pointer) && !own.contains("No line is known"), "{own}");
+        assert!(!other.contains(pointer) && other.contains("No line is known"), "{other}");
     }
 
     #[test]
