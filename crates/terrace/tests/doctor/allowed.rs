@@ -4,10 +4,12 @@
 //! Where a tool can run containers the recipe itself is run; its rights are tried in any case, by
 //! `setpriv` on this machine.
 
-use crate::support::{TERRACE, has_program, run};
+use crate::support::{Ran, TERRACE, has_program, run};
 use crate::{ORDINARY, examined, examined_by, health, report_of, root_has, source};
+use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use testkit::TempDir;
 
 const PAGE: &str = include_str!("../../../../docs/doctor.md");
@@ -129,7 +131,7 @@ fn podman_and_kubernetes_give_the_same_rights_as_docker() {
     let docker = recipe("docker run --rm --cap-drop=ALL");
     let podman = recipe("sudo podman run --rm --cap-drop=ALL");
     assert_eq!(values(&docker, "--cap-add"), values(&podman, "--cap-add"));
-    let pod = PAGE.split("```yaml").nth(1).unwrap().split("```").next().unwrap();
+    let pod = pod_of_kubernetes();
     for name in values(&docker, "--cap-add") {
         assert!(pod.contains(name), "{name}: {pod}");
     }
@@ -138,14 +140,35 @@ fn podman_and_kubernetes_give_the_same_rights_as_docker() {
     }
 }
 
+/// The file of docs/doctor.md.
+fn pod_of_kubernetes() -> &'static str {
+    PAGE.split("```yaml").nth(1).unwrap().split("```").next().unwrap()
+}
+
+/// Podman complains of what another one of it removes at the same time.
+static PODMAN: Mutex<()> = Mutex::new(());
+
 /// Whether a tool can start containers here.
 fn can_run(tool: &str, words: &[&str]) -> bool {
-    let ran = Command::new(tool).args(words).output();
+    let ran = container_tool(tool).args(words).output();
     ran.is_ok_and(|output| output.status.success())
+}
+
+/// Without the warnings that the tool itself writes, as that it removes a group later.
+fn without_warnings(ran: Ran) -> Ran {
+    let lines = ran.err.lines().filter(|line| !line.contains("level=warning"));
+    Ran { err: lines.collect::<Vec<_>>().join("\n"), ..ran }
+}
+
+fn container_tool(tool: &str) -> Command {
+    let mut command = Command::new(tool);
+    command.env("PODMAN_IGNORE_CGROUPSV1_WARNING", "1");
+    command
 }
 
 #[test]
 fn the_recipe_of_podman_runs() {
+    let _alone = PODMAN.lock().unwrap_or_else(PoisonError::into_inner);
     if !testkit::is_root() || !can_run("podman", &["info"]) {
         return testkit::skip("podman, as root");
     }
@@ -162,22 +185,92 @@ fn the_recipe_of_podman_runs() {
     let (options, _) = options.split_once(" IMAGE ").unwrap();
     let out = format!("{}:/out", directory.path().display());
     let options = options.replace("\"$PWD:/out\"", &out);
-    let mut start = Command::new("podman");
+    let mut start = container_tool("podman");
     start.args(options.split(' ')).args(["--rootfs", &shown]);
     start.args(["/terrace", "doctor", "--json"]);
-    let report = report_of(run(start));
+    let report = report_of(without_warnings(run(start)));
     assert_eq!(report["surroundings"]["place"], "podman");
     for (_, id) in USES {
         assert_ne!(health(&report, id), "missing", "{}", source(&report, id));
     }
     // Without them each is refused.
-    let mut bare = Command::new("podman");
+    let mut bare = container_tool("podman");
     bare.args(["run", "--rm", "--network=none", "--cap-drop=ALL", "--rootfs", &shown]);
     bare.args(["/terrace", "doctor", "--json"]);
-    let report = report_of(run(bare));
+    let report = report_of(without_warnings(run(bare)));
     // There are no processes of others in it.
     for (_, id) in USES.into_iter().filter(|(_, id)| *id != "other_processes") {
         assert_eq!(health(&report, id), "missing", "{}", source(&report, id));
+    }
+}
+
+/// A pod and an image that end with the test.
+struct Pod {
+    name: String,
+    image: String,
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        can_run("podman", &["pod", "rm", "-f", &self.name]);
+        can_run("podman", &["rmi", "-f", &self.image]);
+    }
+}
+
+/// Podman takes such files too. What it does not have is the default of a cluster, which filters no
+/// calls: an annotation says that.
+#[test]
+fn the_pod_of_kubernetes_runs() {
+    let _alone = PODMAN.lock().unwrap_or_else(PoisonError::into_inner);
+    if !testkit::is_root() || !can_run("podman", &["info"]) {
+        return testkit::skip("podman, as root");
+    }
+    let name = format!("terrace-doctor-{}", std::process::id());
+    let pod = Pod { image: format!("localhost/{name}"), name };
+    if !can_run("podman", &["pod", "create", "--network=none", "--name", &pod.name])
+        || !can_run("podman", &["pod", "start", &pod.name])
+    {
+        return testkit::skip("podman that can start a pod");
+    }
+    can_run("podman", &["pod", "rm", "-f", &pod.name]);
+    let directory = TempDir::new();
+    let rootfs = small_root(directory.path());
+    let import = format!("tar -C {} -c . | podman import - {}", rootfs.display(), pod.image);
+    assert!(can_run("sh", &["-c", &import]));
+    let annotation =
+        "annotations: {container.seccomp.security.alpha.kubernetes.io/terrace: unconfined}";
+    let mut text = pod_of_kubernetes().to_owned();
+    for (from, to) in [
+        ("metadata: {name: terrace}", format!("metadata: {{name: {}, {annotation}}}", pod.name)),
+        ("image: IMAGE", format!("image: {}", pod.image)),
+        (
+            "[terrace, record, --for, 30s, -o, /out/machine.trec]",
+            "[/terrace, doctor, --json]".to_owned(),
+        ),
+        ("/var/tmp/terrace", directory.path().display().to_string()),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        text = text.replace(from, &to);
+    }
+    let file = directory.join("pod.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut play = container_tool("podman");
+    let played = run({
+        play.args(["play", "kube", "--network=none"]).arg(&file);
+        play
+    });
+    assert_eq!(played.code, Some(0), "{played:?}");
+    let container = format!("{}-terrace", pod.name);
+    let waited = container_tool("podman").args(["wait", &container]).output().unwrap();
+    let logged = container_tool("podman").args(["logs", &container]).output().unwrap();
+    let report: Value = serde_json::from_slice(&logged.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {waited:?} {logged:?}");
+    });
+    if report["surroundings"]["first_process_namespace"] == false {
+        return testkit::skip("podman that knows hostPID (5.4 does)");
+    }
+    for (_, id) in USES {
+        assert_ne!(health(&report, id), "missing", "{}", source(&report, id));
     }
 }
 
@@ -215,11 +308,23 @@ fn the_recipe_of_docker_is_run_where_a_daemon_is() {
     let (options, _) = command.trim_start_matches("docker ").split_once(" IMAGE ").unwrap();
     let out = format!("{}:/out", directory.path().display());
     let options = options.replace("\"$PWD:/out\"", &out);
-    let mut start = Command::new("docker");
-    start.args(options.split(' ')).args([&tag, "/terrace", "doctor", "--json"]);
-    let ran = run(start);
+    let start = |options: &str| {
+        let mut start = Command::new("docker");
+        start.args(options.split(' ')).args([&tag, "/terrace", "doctor", "--json"]);
+        run(start)
+    };
+    let mut ran = start(&options);
+    if ran.err.contains("unknown capability: \"CAP_BPF\"") {
+        let page = include_str!("../../../../docs/doctor.md");
+        assert!(
+            page.contains("`--cap-add=SYS_ADMIN`, a far greater right, takes the place of both")
+        );
+        let rights = "--cap-add=BPF --cap-add=PERFMON";
+        assert!(options.contains(rights), "{options}");
+        ran = start(&options.replace(rights, "--cap-add=SYS_ADMIN"));
+    }
     can_run("docker", &["rmi", &tag]);
-    let report = report_of(ran);
+    let report = report_of(without_warnings(ran));
     for (_, id) in USES {
         assert_ne!(health(&report, id), "missing", "{}", source(&report, id));
     }
