@@ -243,7 +243,8 @@ pub struct CopyEnd {
 ///
 /// # Errors
 /// `Impossible` if the target cannot be written to or another copy of the same is running; `Failed`
-/// if the target as a whole failed. What concerns one file is in the report.
+/// if the target as a whole failed; `Damaging` if only its file system may be damaged, and the same
+/// command begins anew then. What concerns one file is in the report.
 pub fn carry_out(
     request: &CopyRequest,
     plan: CopyPlan,
@@ -274,7 +275,7 @@ pub fn carry_out(
         disks,
         offsets,
         engines,
-        outcome: Outcome::new(staging.is_resumed(), checksums),
+        outcome: Outcome::new(staging.is_resumed(), staging.is_doubted(), checksums),
         stop: AtomicBool::new(false),
         yielding: Yielding::new(request.background),
         limit: request.limit_rate.map(RateLimit::new),
@@ -292,13 +293,14 @@ pub fn carry_out(
     }
     // Threads inherit it. What is refused is no reason not to copy.
     let _priority = request.background.then(|| Background::take().ok());
-    let of_target = beside_watch(&shared, &plan, || {
+    let worked = beside_watch(&shared, &plan, || {
         move_all(&shared, &plan, &staging, ask)?;
         if shared.is_stopped() {
             return Ok(None);
         }
         finish(&shared, &plan, &staging, ask).map_err(failed_midway)
-    })?;
+    });
+    let of_target = worked.map_err(|error| staging.doubt(error))?;
     let is_whole = !shared.is_stopped();
     let staging_path = (!is_whole).then(|| staging.path());
     if is_whole {
@@ -317,7 +319,11 @@ pub fn carry_out(
 /// A target that took data and refuses to sync or to name it has failed, as one that was pulled:
 /// its file system is read-only then.
 fn failed_midway(error: Error) -> Error {
-    Error { kind: ErrorKind::Failed, ..error }
+    let kind = match error.kind {
+        ErrorKind::Damaging => ErrorKind::Damaging,
+        _ => ErrorKind::Failed,
+    };
+    Error { kind, ..error }
 }
 
 /// Does the work, with `--background` beside a thread that looks whether others use the disks.

@@ -33,6 +33,9 @@ pub enum ErrorKind {
     NotASnapshot,
     /// It failed on the way.
     Failed,
+    /// The target's file system failed to write what it had taken, and its disk still works: what
+    /// was durable there may be damaged.
+    Damaging,
 }
 
 impl FailureKind for ErrorKind {

@@ -135,6 +135,12 @@ impl Error {
         self.number().is_none_or(|number| NUMBERS.contains(&number))
     }
 
+    /// Whether a device failed a request (`EIO`), as when it was pulled.
+    #[must_use]
+    pub fn is_of_device(&self) -> bool {
+        self.number() == Some(libc::EIO)
+    }
+
     /// The error number, where the kernel gave one.
     #[must_use]
     pub fn number(&self) -> Option<i32> {

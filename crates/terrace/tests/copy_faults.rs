@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Ran, command, terrace};
 use testkit::disk_model::RequestKind::{self, Flush, Read as Reads, Write as Writes};
@@ -55,12 +55,20 @@ fn make_tree(top: &Path) {
     }
 }
 
-/// Whether each file of `copy` is whole: it is the source's, or not there.
+/// Whether each file of `copy` is whole: it is the source's, or not there. How many are there.
+#[track_caller]
 fn all_whole(source: &Path, copy: &Path) -> usize {
     let mut there = 0;
     for name in ["large", "below/second", "small", "below/tiny"] {
         if let Ok(found) = fs::read(copy.join(name)) {
-            assert!(found == fs::read(source.join(name)).unwrap(), "{name} is not whole");
+            let wanted = fs::read(source.join(name)).unwrap();
+            let differing = found.iter().zip(&wanted).position(|(found, wanted)| found != wanted);
+            assert!(
+                found == wanted,
+                "{name} is not whole: {} of {} bytes, the first that differs is {differing:?}",
+                found.len(),
+                wanted.len()
+            );
             there += 1;
         }
     }
@@ -190,23 +198,71 @@ fn a_target_that_fails_at_any_request_leaves_nothing_incomplete() {
             drop(mount);
             if ran.code != Some(0) {
                 failed += 1;
-                goes_on(&disk, source.path(), &what);
+                if ran.err.contains("check it (fsck)") {
+                    check_file_system(&disk, &what);
+                }
+                let is_anew = goes_on(&disk, FileSystem::Ext4, source.path(), &what);
+                assert!(!is_anew || ran.err.contains("begins anew"), "{what}: {ran:?}");
             }
         }
     }
     assert!(failed > 0, "no request that failed was noticed");
 }
 
-/// The same file system, mounted again without faults.
-fn mounted_again(disk: &FaultyDisk) -> DiskMount<'_> {
-    // A failed write that the kernel has not reported yet would end the next mount's journal.
-    let _ = fs::File::open(disk.device()).and_then(|device| device.sync_all());
-    disk.mount_again(FileSystem::Ext4).unwrap()
+/// Without a journal a file system goes on after a write of its own data failed: what was durable
+/// before may be lost then, so nothing of it is kept.
+#[test]
+fn after_a_sync_that_failed_on_a_disk_that_works_the_copy_begins_anew() {
+    const NO_JOURNAL: FileSystem = FileSystem::Other("ext4", &["-O", "^has_journal"]);
+    let source = TempDir::new();
+    make_tree(source.path());
+    let Some(disk) = disk(64 << 20, FaultPlan::new()) else { return };
+    let mounted = disk.mount(NO_JOURNAL);
+    let Ok(mount) = mounted.map_err(testkit::skip) else { return };
+    assert_eq!(copy(source.path(), &mount.path().join("copy"), "").code, Some(0));
+    let requests = count(&disk, Writes);
+    drop(mount);
+    let mut anew = 0;
+    for number in 0..requests {
+        let what = format!("Write {number} of {requests}");
+        let mount = disk.mount(NO_JOURNAL).unwrap();
+        let fault = FileFault::Fail(Errno::IO.raw_os_error());
+        disk.set_plan(FaultPlan::new().with(Trigger::Nth(Writes, number), fault));
+        let ran = copy(source.path(), &mount.path().join("copy"), "");
+        disk.set_plan(FaultPlan::new());
+        assert_honest(&ran, source.path(), &mount.path().join("copy"), &what);
+        drop(mount);
+        if ran.code == Some(0) {
+            continue;
+        }
+        check_file_system(&disk, &what);
+        let is_anew = goes_on(&disk, NO_JOURNAL, source.path(), &what);
+        assert!(!is_anew || ran.err.contains("begins anew"), "{what}: {ran:?}");
+        anew += usize::from(is_anew);
+    }
+    assert!(anew > 0, "no copy began anew");
 }
 
-/// The disk is mounted again, and the same command ends with a whole copy and no leftover.
-fn goes_on(disk: &FaultyDisk, source: &Path, what: &str) {
-    let mount = mounted_again(disk);
+/// As the hint says: some kernels lose a journal of which a block could not be written.
+fn check_file_system(disk: &FaultyDisk, what: &str) {
+    let _ = fs::File::open(disk.device()).and_then(|device| device.sync_all());
+    let mut check = Command::new("e2fsck");
+    let checked = check.args(["-f", "-y"]).arg(disk.device()).output().unwrap();
+    // 1 and 2: what was wrong was corrected.
+    assert!(checked.status.code().is_some_and(|code| code <= 2), "{what}: {checked:?}");
+}
+
+/// The same file system, mounted again without faults.
+fn mounted_again(disk: &FaultyDisk, system: FileSystem) -> DiskMount<'_> {
+    // A failed write that the kernel has not reported yet would end the next mount's journal.
+    let _ = fs::File::open(disk.device()).and_then(|device| device.sync_all());
+    disk.mount_again(system).unwrap()
+}
+
+/// The disk is mounted again, and the same command ends with a whole copy and no leftover. Whether
+/// it kept nothing of the earlier run.
+fn goes_on(disk: &FaultyDisk, system: FileSystem, source: &Path, what: &str) -> bool {
+    let mount = mounted_again(disk, system);
     let placed = mount.path().join("copy");
     let is_hidden = names(mount.path()).iter().any(is_hidden_name);
     // A copy that was placed without some files is a directory to copy into, as for `cp -a`.
@@ -218,6 +274,7 @@ fn goes_on(disk: &FaultyDisk, source: &Path, what: &str) {
     let all = names(mount.path()).into_iter().chain(names(&placed));
     let left: Vec<_> = all.filter(is_hidden_name).collect();
     assert!(left.is_empty(), "{what}, again: {left:?}");
+    ran.out.contains("begun anew: ")
 }
 
 fn is_hidden_name(name: &OsString) -> bool {
@@ -447,7 +504,7 @@ fn of_an_unplugged_target_so_many_percent_are_there_as_were_said_to_be_safe() {
     assert!((1..100).contains(&percent), "{hint}");
     disk.plug();
     drop(mount);
-    let mount = mounted_again(&disk);
+    let mount = mounted_again(&disk, FileSystem::Ext4);
     let hidden = names(mount.path()).into_iter().find(is_hidden_name).unwrap();
     let grown = mount.path().join(hidden).join("tree/copy");
     let is_whole = |name: &OsString| {

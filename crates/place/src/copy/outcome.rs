@@ -48,6 +48,8 @@ pub struct CopyReport {
     pub resumed_files: u64,
     /// Bytes of large files that an earlier run had made durable; the copy went on behind them.
     pub resumed_bytes: u64,
+    /// Whether nothing of an earlier run was kept, as the target's file system had failed to write.
+    pub is_begun_anew: bool,
     /// Files that were at the target and were kept.
     pub kept_files: u64,
     /// Which engine copied how much.
@@ -112,8 +114,13 @@ struct OutcomeState {
 
 impl Outcome {
     /// With `checksums` for a copy that is to be read back.
-    pub(super) fn new(is_resumed: bool, checksums: Option<ChecksumLog>) -> Self {
-        let state = OutcomeState { checksums, ..OutcomeState::default() };
+    pub(super) fn new(
+        is_resumed: bool,
+        is_begun_anew: bool,
+        checksums: Option<ChecksumLog>,
+    ) -> Self {
+        let report = CopyReport { is_begun_anew, ..CopyReport::default() };
+        let state = OutcomeState { report, checksums, ..OutcomeState::default() };
         Self { is_resumed, state: Mutex::new(state) }
     }
 
@@ -341,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_a_file_that_is_left_out_lost_is_not_counted() {
-        let outcome = Outcome::new(false, None);
+        let outcome = Outcome::new(false, false, None);
         let owner = MetadataLoss::Owner { wanted: 7, reason: LossReason::Denied };
         let group = MetadataLoss::Group { wanted: 7, reason: LossReason::Denied };
         let of_both = [owner, group];

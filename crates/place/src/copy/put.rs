@@ -6,7 +6,7 @@
 use super::CopyShared;
 use super::merge::{Merged, give, merge};
 use super::plan::CopyPlan;
-use super::staging::Staging;
+use super::staging::{Staging, sync_failed};
 use crate::Result;
 use crate::metadata::FileMetadata;
 use crate::tree::{MOST_OPEN_DIRECTORIES, TreeWalk, WalkEvent, WalkLimits};
@@ -124,7 +124,7 @@ pub(super) fn put_in_place(
         // Names in several directories.
         staging.make_durable()?;
     } else {
-        plan.into.sync()?;
+        plan.into.sync().map_err(sync_failed)?;
     }
     Ok(metadata)
 }

@@ -2,7 +2,7 @@
 //! it is complete.
 
 use super::outcome::CacheCount;
-use super::staging::Staging;
+use super::staging::{Staging, sync_failed};
 use super::{CopyShared, FileJob, failed_midway};
 use crate::Result;
 use crate::metadata::{FileMetadata, MetadataLoss};
@@ -67,7 +67,7 @@ pub(super) fn seal_batch(shared: &CopyShared<'_>, staging: &Staging, batch: Batc
     drop(step);
     if let Err(error) = synced {
         shared.stop();
-        return Err(failed_midway(error.into()));
+        return Err(failed_midway(sync_failed(error)));
     }
     drop(turn);
     for small in batch.files {

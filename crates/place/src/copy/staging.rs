@@ -5,6 +5,7 @@
 //!   tree/              the copy: sealed files are complete and durable
 //!   links/             a name for each inode that has several, while the copy runs
 //!   offsets/           how far large files are durable
+//!   doubt              the file system failed to write: nothing of this is kept
 //! ```
 //!
 //! The directory is locked while a copy works in it. What another command left is not touched.
@@ -23,6 +24,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const PREFIX: &str = ".terrace-copy.";
 const TREE: &str = "tree";
 const LINKS: &str = "links";
+const DOUBT: &str = "doubt";
 /// A copy that is not complete is seen by its owner only.
 const OWNER_ONLY: u32 = 0o700;
 
@@ -36,6 +38,7 @@ pub(crate) struct Staging {
     tree: Directory,
     links: Directory,
     is_resumed: bool,
+    is_doubted: bool,
 }
 
 impl Staging {
@@ -67,7 +70,14 @@ impl Staging {
             let why = "another `terrace copy` of the same files is running";
             return Err(Error::new(ErrorKind::Impossible, "copy", why));
         }
-        if restart && is_resumed {
+        let is_doubted = is_resumed && directory.stat(OsStr::new(DOUBT)).is_ok();
+        if is_doubted {
+            empty_below(&directory, OsStr::new(TREE))?;
+            empty_below(&directory, OsStr::new(offsets::DIRECTORY))?;
+            // The doubt goes last: a power cut leaves no sealed file without it.
+            sys::file::sync_file_system(directory.file())?;
+        }
+        if is_doubted || restart && is_resumed {
             remove_below(&directory)?;
         }
         // They say which inodes belong together in this run only.
@@ -78,8 +88,28 @@ impl Staging {
             into,
             name,
             directory,
-            is_resumed: is_resumed && !restart,
+            is_resumed: is_resumed && !restart && !is_doubted,
+            is_doubted,
         })
+    }
+
+    /// After a sync that failed: notes that nothing here is to be kept. If that cannot be made
+    /// durable either, the disk is gone, or its file system takes nothing more and has its journal:
+    /// then what was durable is, and the error is no longer [`ErrorKind::Damaging`].
+    pub(super) fn doubt(&self, error: Error) -> Error {
+        if error.kind != ErrorKind::Damaging {
+            return error;
+        }
+        // Each descriptor reports an error once, and this one may not have reported that of before.
+        let _ = sys::file::sync_file_system(self.directory.file());
+        let noted = self.directory.create_new(OsStr::new(DOUBT), OWNER_ONLY).and_then(|file| {
+            sys::file::sync_data(&file)?;
+            sys::file::sync_file_system(self.directory.file())
+        });
+        match noted {
+            Ok(()) => error,
+            Err(_) => Error { kind: ErrorKind::Failed, ..error },
+        }
     }
 
     /// Whether an earlier run of the same command left its part.
@@ -98,6 +128,11 @@ impl Staging {
     pub(super) fn final_path(&self, path: &Path) -> PathBuf {
         let below = path.strip_prefix(self.tree.path()).unwrap_or(path);
         self.into.path().join(below)
+    }
+
+    /// Whether what an earlier run left was removed, as the file system had failed to write.
+    pub(super) fn is_doubted(&self) -> bool {
+        self.is_doubted
     }
 
     /// Whether an earlier run left it.
@@ -127,15 +162,18 @@ impl Staging {
 
     /// Waits until everything in the file system is on its device.
     pub(super) fn make_durable(&self) -> Result<()> {
-        Ok(sys::file::sync_file_system(self.directory.file())?)
+        sys::file::sync_file_system(self.directory.file()).map_err(sync_failed)
     }
 
     /// Removes it, when the copy has its place.
     pub(super) fn remove(self) -> Result<()> {
         remove_below(&self.directory)?;
         self.into.remove_directory(&self.name)?;
-        self.into.sync()?;
-        Ok(())
+        let Err(error) = self.into.sync() else { return Ok(()) };
+        // As in `doubt`, of which there is no place any more.
+        let is_gone = self.into.sync().is_err();
+        let failed = sync_failed(error);
+        Err(if is_gone { Error { kind: ErrorKind::Failed, ..failed } } else { failed })
     }
 
     /// Staging directories that other commands left in the same directory. One that a copy works in
@@ -153,6 +191,13 @@ impl Staging {
         let left = names.into_iter().filter(is_other).filter(is_left);
         left.map(|name| self.into.path().join(name)).collect()
     }
+}
+
+/// An error of a sync: the file system's own data may be what was not written.
+pub(super) fn sync_failed(error: sys::Error) -> Error {
+    let is_of_device = error.is_of_device();
+    let error = Error::from(error);
+    if is_of_device { Error { kind: ErrorKind::Damaging, ..error } } else { error }
 }
 
 fn subdirectory(directory: &Directory, name: &str) -> Result<Directory> {

@@ -79,7 +79,7 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
             recording.mark("done");
         }
         let recorded = recording.map_or(Ok(()), |recording| recording.finish());
-        let copied = copied.map_err(|error| with_what_is_safe(error.into(), &gauges))?;
+        let copied = copied.map_err(|error| with_what_is_safe(error, &gauges))?;
         recorded?;
         let CopyEnd { report, unverified } = copied;
         let mut page = CopyPage::done(report, targets, verdict).after(&turn);
@@ -95,7 +95,15 @@ pub fn copy(args: &CopyArgs, color: When) -> Result<Exit> {
 }
 
 /// A target that failed as a whole, midway: how much of the copy is safe there, and how to go on.
-fn with_what_is_safe(error: Error, gauges: &CopyGauges) -> Error {
+fn with_what_is_safe(error: place::Error, gauges: &CopyGauges) -> Error {
+    let is_damaging = error.kind == place::ErrorKind::Damaging;
+    let error = Error::from(error);
+    if is_damaging {
+        return error.hint(
+            "the file system of the target may be damaged: unmount and check it (fsck), then run the \
+             same command again, which begins anew",
+        );
+    }
     if !matches!(error.exit, Exit::Partial) {
         return error;
     }

@@ -199,6 +199,9 @@ impl CopyPage {
             let data = Bytes(done.written_bytes);
             out.note(&format!("{data} were moved: the rest is holes, shared data, or was done"));
         }
+        if done.is_begun_anew {
+            out.note("begun anew: in an earlier run the target's file system failed to write");
+        }
         if done.resumed_files > 0 {
             let resumed = files(done.resumed_files);
             out.note(&format!("{resumed} were complete from an earlier run"));

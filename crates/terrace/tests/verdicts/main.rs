@@ -31,8 +31,7 @@ fn main() -> ExitCode {
     if words.first().is_some_and(|word| word == "workload") {
         return workload::run(&words[1..]);
     }
-    // What cargo and its users pass to a harness: `--nocapture`, `--test-threads=1`.
-    let chosen: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let (chosen, skipped) = names(&words);
     if words.iter().any(|word| word == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -43,6 +42,7 @@ fn main() -> ExitCode {
     let cases: Vec<&cases::Case> = cases::CASES
         .iter()
         .filter(|case| chosen.is_empty() || chosen.iter().any(|word| case.name.contains(*word)))
+        .filter(|case| !skipped.iter().any(|word| case.name.contains(*word)))
         .collect();
     if cases.is_empty() {
         println!("no case has a name with {chosen:?}");
@@ -62,6 +62,22 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// The words that choose cases, and those that leave some out (`--skip NAME`). Other options are
+/// what cargo and its users pass to a harness: `--nocapture`, `--test-threads=1`.
+fn names(words: &[String]) -> (Vec<&str>, Vec<&str>) {
+    let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+    let mut words = words.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        match word {
+            "--skip" => skipped.extend(words.next()),
+            "--test-threads" => drop(words.next()),
+            _ if word.starts_with('-') => {}
+            _ => chosen.push(word),
+        }
+    }
+    (chosen, skipped)
 }
 
 /// Runs a case until its verdict is right, at most [`ATTEMPTS`] times.
