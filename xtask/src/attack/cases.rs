@@ -92,6 +92,7 @@ pub(super) const CASES: &[Case] = &[
     case("limits-run", "every limit of setrlimit, small, on `run`", limits::of_run),
     case("limits-readers", "small limits on commands that read and write a file",
         limits::of_readers),
+    case("faults-copy", "a sync of a copy fails, and what was durable is damaged", faults::of_copy),
     case("faults-run", "an error at each write of the recording of a run", faults::of_run),
     case("faults-writers", "an error at each write of exports, pages and imports",
         faults::of_writers),

@@ -21,6 +21,8 @@ const STATUS: i32 = 9;
 const WRITES: u32 = 6;
 /// As many as the shortest export has, and some.
 const WRITER_WRITES: u32 = 3;
+/// A file of so many bytes is made durable by itself.
+const COPIED_BYTES: usize = 2 << 20;
 
 /// The program that gives this error at the write of this number, of `path` or of all files.
 fn injected<'a>(path: Option<&'a Path>, fault: &'a str) -> Vec<&'a str> {
@@ -140,4 +142,29 @@ pub(super) fn of_writers(stage: &AttackStage) -> Held {
         }
     }
     Ok(())
+}
+
+/// A file of a copy that was durable, and that the file system damaged when a sync failed, is
+/// copied again by the next run: its length and its times do not show the damage.
+pub(super) fn of_copy(stage: &AttackStage) -> Held {
+    need_strace(stage)?;
+    let directory = stage.scratch("fault-copy")?;
+    let [source, target] = ["source", "target"].map(|name| directory.join(name));
+    std::fs::create_dir(&source)?;
+    let bytes = vec![7; COPIED_BYTES];
+    std::fs::write(source.join("file"), &bytes)?;
+    let arguments = words(["copy", text(&source), text(&target)]);
+    let wrapper = injected(None, "inject=syncfs:error=EIO:when=1");
+    let observed = observe(stage.terrace_under(&wrapper, &arguments))?;
+    has_status(&observed, 1)?;
+    ensure(observed.text().contains("begins anew"), || observed.text().to_owned())?;
+    let left = names(&directory).into_iter().find(|name| name.starts_with(".terrace-copy."));
+    let hidden = left.ok_or_else(|| Stop::Failed("nothing was left".to_owned()))?;
+    let sealed = directory.join(hidden).join("tree/target/file");
+    let modified = std::fs::metadata(&sealed)?.modified()?;
+    std::fs::write(&sealed, vec![0; COPIED_BYTES])?;
+    std::fs::File::options().write(true).open(&sealed)?.set_modified(modified)?;
+    has_status(&observe(stage.terrace(&arguments))?, 0)?;
+    let is_whole = std::fs::read(target.join("file"))? == bytes;
+    ensure(is_whole, || "the copy has what the file system damaged".to_owned())
 }
