@@ -203,8 +203,7 @@ impl Mounted {
     /// # Errors
     /// The words for [`crate::skip`].
     pub fn on_hdd(bytes: u64) -> Result<Self, String> {
-        let disk = SlowDisk::hdd(bytes)?;
-        Self::on(FileSystem::Ext4, OwnDevice::SlowDisk(disk), TempDir::new())
+        Self::modelled("hdd", bytes)
     }
 
     /// Makes and mounts one on a [`SlowDisk::modelled`] of `bytes` bytes.

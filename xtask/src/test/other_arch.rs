@@ -117,7 +117,7 @@ const LEFT_OUT: &[LeftOut] = &[
     LeftOut {
         package: "terrace",
         test: "verdicts::",
-        why: "causes are made beside what they slow down, and the emulated machine has one processor",
+        why: "a cause and what it slows down need a processor each, and the emulated machine has one",
     },
     LeftOut {
         package: "terrace",

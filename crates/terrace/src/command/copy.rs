@@ -100,8 +100,8 @@ fn with_what_is_safe(error: place::Error, gauges: &CopyGauges) -> Error {
     let error = Error::from(error);
     if is_damaging {
         return error.hint(
-            "the file system of the target may be damaged: unmount and check it (fsck), then run the \
-             same command again, which begins anew",
+            "the file system of the target may be damaged: unmount and check it (fsck), then copy \
+             again, which begins anew",
         );
     }
     if !matches!(error.exit, Exit::Partial) {

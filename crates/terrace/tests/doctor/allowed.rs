@@ -315,9 +315,8 @@ fn the_recipe_of_docker_is_run_where_a_daemon_is() {
     };
     let mut ran = start(&options);
     if ran.err.contains("unknown capability: \"CAP_BPF\"") {
-        let page = include_str!("../../../../docs/doctor.md");
         assert!(
-            page.contains("`--cap-add=SYS_ADMIN`, a far greater right, takes the place of both")
+            PAGE.contains("`--cap-add=SYS_ADMIN`, a far greater right, takes the place of both")
         );
         let rights = "--cap-add=BPF --cap-add=PERFMON";
         assert!(options.contains(rights), "{options}");
